@@ -89,6 +89,7 @@ export class Reflector<T extends KubeObject> {
       try {
         if (mustList) await this.#list();
         mustList = false;
+        if (signal.aborted) return;
         await this.#watch();
         this.#failures = 0;
       } catch (error) {
@@ -136,13 +137,12 @@ export class Reflector<T extends KubeObject> {
   async #watch(): Promise<void> {
     this.#state = 'watching';
     const { client, type } = this.#options;
-    const connection = new AbortController();
-    const abort = (): void => connection.abort();
-    this.#stopping.signal.addEventListener('abort', abort, { once: true });
+    const silence = new AbortController();
+    const signal = AbortSignal.any([this.#stopping.signal, silence.signal]);
     let inactivity: NodeJS.Timeout | undefined;
     const onActivity = (): void => {
       clearTimeout(inactivity);
-      inactivity = setTimeout(abort, INACTIVITY_MS);
+      inactivity = setTimeout(() => silence.abort(), INACTIVITY_MS);
     };
     onActivity();
     try {
@@ -150,7 +150,7 @@ export class Reflector<T extends KubeObject> {
         ...this.#scope(),
         resourceVersion: this.#resourceVersion,
         timeoutSeconds: 300 + Math.floor(Math.random() * 300),
-        signal: connection.signal,
+        signal,
         onActivity,
       });
       for await (const event of events) {
@@ -167,10 +167,9 @@ export class Reflector<T extends KubeObject> {
       }
     } catch (error) {
       // Silence is answered by a new connection, not by an error.
-      if (!(connection.signal.aborted && error instanceof ConnectionError)) throw error;
+      if (!(signal.aborted && error instanceof ConnectionError)) throw error;
     } finally {
       clearTimeout(inactivity);
-      this.#stopping.signal.removeEventListener('abort', abort);
     }
   }
 

@@ -69,8 +69,9 @@ export class ManagedProcess {
     return this.exited;
   }
 
+  /** Empty where the log was never written or is gone already. */
   async logTail(maxLines = 20): Promise<string> {
-    return tailOf(this.logFile, maxLines);
+    return tailOf(this.logFile, maxLines).catch(() => '');
   }
 }
 
