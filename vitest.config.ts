@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 /**
  * One project per tier. Files of the tiers on the control plane share the one
- * that test/support/global-control-plane.ts starts, each in namespaces of its own.
+ * that test/support/shared-control-plane.ts starts, each in namespaces of its own.
  */
 export default defineConfig({
   test: {
@@ -17,6 +17,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
+          globalSetup: ['test/support/shared-control-plane.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -6,11 +6,12 @@ import type { KubeBinaries } from './binaries/find-binaries.ts';
 import { awaitReady, childDied, type ChildDiedError } from './child-watch.ts';
 import { awaitObject } from '../kube/await-object.ts';
 import { serviceAccounts } from '../kube/builtin-resources.ts';
+import type { KeyPair } from '../kube/certificates.ts';
 import { KubeClient } from '../kube/client.ts';
 import { type Connection, type ConnectionOptions, openConnection } from '../kube/connection.ts';
 import type { KubeObject, ObjectRef } from '../kube/resource-type.ts';
 import { kubeconfigYaml } from './kubeconfig.ts';
-import type { ClusterPki, EtcdPki, KeyPairFiles } from './pki.ts';
+import type { ClusterPki, EtcdPki } from './pki.ts';
 import { type PlaneDirectory, writePrivateFile } from './plane-directory.ts';
 import { apiServerFlags, controllerManagerFlags } from './program-flags.ts';
 import type { ManagedProcess } from './processes/managed-process.ts';
@@ -58,6 +59,11 @@ export class Cluster {
     this.ca = parts.pki.authority.certPem;
     this.kubeconfig = parts.directory.kubeconfig(parts.index);
     this.admin = this.clientFor(this.connectionOf(parts.pki.admin));
+  }
+
+  get adminKeys(): KeyPair {
+    const { certPem, keyPem } = this.#parts.pki.admin;
+    return { certPem, keyPem };
   }
 
   /** Keys of the virtual node: as a server of logs, and as a client of the API. */
@@ -140,7 +146,7 @@ export class Cluster {
     await this.killApiServer();
   }
 
-  connectionOf(pair: Pick<KeyPairFiles, 'certPem' | 'keyPem'>): ConnectionOptions {
+  connectionOf(pair: KeyPair): ConnectionOptions {
     return { server: this.server, ca: this.ca, clientCertificate: pair };
   }
 

@@ -34,7 +34,7 @@ export interface ControlPlaneOptions {
   readonly virtualNode?: boolean;
   /** Default true: etcd syncs every write to disk. False is for tests. */
   readonly durable?: boolean;
-  /** Remove `dir` on stop(), and even after `kill -9` of this process. */
+  /** Start with an empty `dir`, and remove it on stop() or after `kill -9` of this process. */
   readonly ephemeral?: boolean;
   /** Write an audit log of every request. */
   readonly audit?: boolean;
@@ -79,6 +79,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   await directory.prepare();
   await claimDirectory(directory);
   try {
+    if (options.ephemeral) await directory.clear();
     return await withFreePorts(directory, count, (ports) =>
       new Launch(directory, binaries, options, ports).run(),
     );

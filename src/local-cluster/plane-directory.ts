@@ -1,5 +1,5 @@
 /** What a control plane keeps on disk, and where. Private to its user, since keys lie in it. */
-import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 export class PlaneDirectory {
@@ -27,6 +27,15 @@ export class PlaneDirectory {
     await mkdir(this.path, { recursive: true, mode: 0o700 });
     await chmod(this.path, 0o700);
     await Promise.all([this.logs(), this.pids()].map((dir) => mkdir(dir, { recursive: true })));
+  }
+
+  /** Forgets an earlier run. The claim stays: it is ours by now. */
+  async clear(): Promise<void> {
+    const old = (await readdir(this.path)).map((name) => join(this.path, name));
+    await Promise.all(
+      old.filter((path) => path !== this.claim()).map((path) => rm(path, { recursive: true, force: true })),
+    );
+    await this.prepare();
   }
 }
 

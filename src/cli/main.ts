@@ -1,0 +1,64 @@
+/** The `taskflow` command. As `kubectl-taskflow` on the PATH it is also `kubectl taskflow`. */
+import { Socket } from 'node:net';
+import { basename } from 'node:path';
+import { Command, CommanderError } from 'commander';
+import { version } from '../version.ts';
+import { tellParent } from './background.ts';
+import { addDoctorCommand } from './commands/doctor.ts';
+import { addDownCommand } from './commands/down.ts';
+import { addKubectlCommand } from './commands/kubectl.ts';
+import { addUpCommand } from './commands/up.ts';
+import { addVersionCommand } from './commands/version.ts';
+import { paint, printError } from './terminal.ts';
+import { UserError } from './user-error.ts';
+
+const USAGE_ERROR = 2;
+
+function createProgram(): Command {
+  const program = new Command(
+    basename(process.argv[1] ?? '').startsWith('kubectl-') ? 'kubectl taskflow' : 'taskflow',
+  )
+    .description('Long operations on Kubernetes as task flows that you can watch, pause, retry and cancel.')
+    .version(version, '-V, --version', 'print the version')
+    .option('--verbose', 'show stack traces of errors')
+    .enablePositionalOptions()
+    .showHelpAfterError('(add --help for what is possible)')
+    .exitOverride();
+  for (const add of [addUpCommand, addDownCommand, addKubectlCommand, addDoctorCommand, addVersionCommand]) {
+    add(program);
+  }
+  return program;
+}
+
+async function main(): Promise<void> {
+  endWithLauncher();
+  const program = createProgram();
+  try {
+    await program.parseAsync();
+  } catch (error) {
+    process.exitCode = report(error, program.opts<{ verbose?: boolean }>().verbose ?? false);
+  }
+}
+
+/** Prints the error for a person and gives the exit code for a script. */
+function report(error: unknown, verbose: boolean): number {
+  // Commander has printed its own messages by now.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
+  const failure = error instanceof Error ? error : new Error(String(error));
+  printError(`${paint('red', 'error:')} ${failure.message}`);
+  if (verbose) printError(failure.stack ?? '');
+  tellParent({ type: 'failed', message: failure.message });
+  return failure instanceof UserError ? failure.exitCode : 1;
+}
+
+/** An older Node started us and holds the other end of this pipe (see bin/taskflow.js). */
+function endWithLauncher(): void {
+  const pipe = process.env['TASKFLOW_PARENT_PIPE'];
+  if (pipe === undefined) return;
+  delete process.env['TASKFLOW_PARENT_PIPE'];
+  const socket = new Socket({ fd: Number(pipe), readable: true, writable: false });
+  socket.on('close', () => process.kill(process.pid, 'SIGTERM')).on('error', () => {});
+  socket.resume().unref();
+}
+
+await main();
