@@ -1,38 +1,18 @@
-/** The `taskflow` command. As `kubectl-taskflow` on the PATH it is also `kubectl taskflow`. */
+/** Entry of the `taskflow` command. As `kubectl-taskflow` on the PATH it is also `kubectl taskflow`. */
 import { Socket } from 'node:net';
 import { basename } from 'node:path';
-import { Command, CommanderError } from 'commander';
-import { version } from '../version.ts';
+import { CommanderError } from 'commander';
 import { tellParent } from './background.ts';
-import { addDoctorCommand } from './commands/doctor.ts';
-import { addDownCommand } from './commands/down.ts';
-import { addKubectlCommand } from './commands/kubectl.ts';
-import { addUpCommand } from './commands/up.ts';
-import { addVersionCommand } from './commands/version.ts';
+import { createProgram } from './program.ts';
 import { paint, printError } from './terminal.ts';
 import { UserError } from './user-error.ts';
 
 const USAGE_ERROR = 2;
 
-function createProgram(): Command {
-  const program = new Command(
-    basename(process.argv[1] ?? '').startsWith('kubectl-') ? 'kubectl taskflow' : 'taskflow',
-  )
-    .description('Long operations on Kubernetes as task flows that you can watch, pause, retry and cancel.')
-    .version(version, '-V, --version', 'print the version')
-    .option('--verbose', 'show stack traces of errors')
-    .enablePositionalOptions()
-    .showHelpAfterError('(add --help for what is possible)')
-    .exitOverride();
-  for (const add of [addUpCommand, addDownCommand, addKubectlCommand, addDoctorCommand, addVersionCommand]) {
-    add(program);
-  }
-  return program;
-}
-
 async function main(): Promise<void> {
   endWithLauncher();
-  const program = createProgram();
+  const asPlugin = basename(process.argv[1] ?? '').startsWith('kubectl-');
+  const program = createProgram(asPlugin ? 'kubectl taskflow' : 'taskflow');
   try {
     await program.parseAsync();
   } catch (error) {

@@ -126,7 +126,8 @@ export async function startFaultProxy({ target }: FaultProxyOptions): Promise<Fa
 }
 
 async function createHttpsServer(): Promise<{ server: Server; ca: string }> {
-  const authority = await createCertificateAuthority('fault-proxy');
+  // Not the name of the leaf: a certificate whose issuer has its own name counts as self-signed.
+  const authority = await createCertificateAuthority('fault-proxy-ca');
   const { certPem, keyPem } = await authority.issue({
     commonName: 'fault-proxy',
     usages: ['server'],
@@ -142,9 +143,7 @@ async function createHttpsServer(): Promise<{ server: Server; ca: string }> {
 }
 
 async function closeServer(server: Server): Promise<void> {
-  if (!server.listening) return;
-  const closed = once(server, 'close');
-  server.close();
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeAllConnections();
   await closed;
 }

@@ -44,13 +44,14 @@ export function addKubectlCommand(program: Command): void {
 function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: 'inherit', env });
-    // A Ctrl-C is for kubectl; we follow when it has ended.
-    const ignore = (): void => {};
-    process.on('SIGINT', ignore);
+    process.on('SIGINT', leaveToKubectl);
     child.on('error', (error) => reject(new UserError(`kubectl could not be started: ${error.message}`)));
     child.on('exit', (code, signal) => {
-      process.off('SIGINT', ignore);
+      process.off('SIGINT', leaveToKubectl);
       resolve(signal ? 128 + constants.signals[signal] : (code ?? 0));
     });
   });
 }
+
+/** A Ctrl-C is for kubectl; we follow when it has ended. */
+function leaveToKubectl(): void {}

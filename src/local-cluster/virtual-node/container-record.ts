@@ -4,7 +4,7 @@
  * decides on records (plan, phase, conditions) only reads them.
  */
 import type { Pod } from '../../kube/builtin-resources.ts';
-import { containersOf, isProcessImage, type PodContainer, type Role, specOf } from './pod-spec.ts';
+import { type Container, containersOf, isProcessImage, type PodContainer, type PodSpec, type Role, specOf } from './pod-spec.ts';
 
 export type ContainerState =
   | { readonly kind: 'waiting'; readonly reason: string; readonly message?: string | undefined }
@@ -41,11 +41,12 @@ export interface ContainerRecord {
 type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
 type ApiState = NonNullable<ContainerStatus['state']>;
 
-export function newRecord({ container, role }: PodContainer, notBefore: number): ContainerRecord {
+export function newRecord({ container, role }: PodContainer, spec: PodSpec, notBefore: number): ContainerRecord {
+  const reason = (spec.initContainers ?? []).length > 0 ? 'PodInitializing' : 'ContainerCreating';
   return {
     name: container.name,
     role,
-    state: { kind: 'waiting', reason: 'ContainerCreating' },
+    state: { kind: 'waiting', reason },
     last: undefined,
     run: 0,
     endings: 0,
@@ -84,28 +85,29 @@ export function recoverRecords(
   now: number,
 ): ContainerRecord[] {
   const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
-  const records = containersOf(specOf(pod)).map((part) => {
+  const spec = specOf(pod);
+  const records = containersOf(spec).map((part) => {
     const status = statuses.find(({ name }) => name === part.container.name);
-    return recover(part, status, runsBegun(part.container.name), now);
+    return recover(newRecord(part, spec, 0), part.container, status, runsBegun(part.container.name), now);
   });
   if (records.some(({ role, state }) => role === 'main' && state.kind !== 'running')) rerunInit(records);
   return records;
 }
 
 function recover(
-  part: PodContainer,
+  record: ContainerRecord,
+  container: Container,
   status: ContainerStatus | undefined,
   runsBegun: number,
   now: number,
 ): ContainerRecord {
-  const record = newRecord(part, 0);
   if (status) {
     record.run = status.restartCount;
     record.last = terminated(status.lastState, now);
     record.state = terminated(status.state, now) ?? running(status.state, now) ?? record.state;
   }
   const known = hasRun(record) ? record.run + 1 : 0;
-  if (isProcessImage(part.container.image)) {
+  if (isProcessImage(container.image)) {
     if (record.state.kind === 'running') record.state = lostRun(record.state.startedAt, now);
     if (runsBegun > known) {
       if (record.state.kind === 'terminated') record.last = record.state;

@@ -28,9 +28,12 @@ export class AwaitsObject extends Error {
   }
 }
 
+/** Told the version of the object, or undefined when it is gone. */
+export type ReferenceListener = (resourceVersion: string | undefined) => void;
+
 interface Followed {
   readonly reflector: Reflector<KubeObject>;
-  readonly listeners: Set<() => void>;
+  readonly listeners: Set<ReferenceListener>;
 }
 
 export class ObjectReferences {
@@ -56,11 +59,14 @@ export class ObjectReferences {
     }
   }
 
-  /** Calls back on every change from now on, and once if the object exists. Returns how to end it. */
-  follow(type: ResourceType, ref: ObjectRef, listener: () => void): () => void {
+  /** Calls back soon if the object exists, and on every change. Returns how to end it. */
+  follow(type: ResourceType, ref: ObjectRef, listener: ReferenceListener): () => void {
     const key = referenceKey(type, ref);
     const followed = this.#followed.get(key) ?? this.#open(key, type, ref);
     followed.listeners.add(listener);
+    // Who joins late has missed the event of what exists already.
+    const existing = followed.reflector.get(objectKey(ref));
+    if (existing) queueMicrotask(() => listener(existing.metadata.resourceVersion));
     return () => {
       followed.listeners.delete(listener);
       if (followed.listeners.size > 0 || this.#followed.get(key) !== followed) return;
@@ -76,14 +82,15 @@ export class ObjectReferences {
   }
 
   #open(key: string, type: ResourceType, { name, namespace }: ObjectRef): Followed {
-    const listeners = new Set<() => void>();
+    const listeners = new Set<ReferenceListener>();
     const reflector = new Reflector<KubeObject>({
       client: this.#client,
       type,
       ...(namespace !== undefined && { namespace }),
       fieldSelector: `metadata.name=${name}`,
-      onChange: () => {
-        for (const listener of listeners) listener();
+      onChange: ({ type: change, object }) => {
+        for (const listener of listeners)
+          listener(change === 'deleted' ? undefined : object.metadata.resourceVersion);
       },
       onError: this.#onError,
     });

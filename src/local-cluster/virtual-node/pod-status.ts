@@ -67,8 +67,11 @@ export function podPhase(spec: PodSpec, records: Records, ended?: PodFacts['ende
   const sidecars = parts.filter(({ part }) => part.role === 'sidecar');
   const restarts = ({ part, record }: (typeof parts)[number]): boolean =>
     restartsAfter(part, spec, lastExitCode(record) ?? 0);
-  if (init.some((one) => (lastExitCode(one.record) ?? 0) !== 0 && !isRunning(one.record) && !restarts(one)))
-    return 'Failed';
+  const failed = init.some(
+    (one) => one.record.state.kind === 'terminated' && one.record.state.exitCode !== 0 && !restarts(one),
+  );
+  // A terminal phase is final: it waits for the sidecars.
+  if (failed) return sidecars.some(({ record }) => isRunning(record)) ? 'Pending' : 'Failed';
   const initialised = main.some(({ record }) => hasRun(record));
   const initPending =
     init.some(({ record }) => lastExitCode(record) === undefined || isRunning(record)) ||

@@ -31,11 +31,18 @@ export interface VolumeContext {
   readonly signal: AbortSignal;
 }
 
+export interface ShownObject {
+  readonly type: ResourceType;
+  readonly ref: ObjectRef;
+  /** Undefined where an optional object does not exist. */
+  readonly resourceVersion: string | undefined;
+}
+
 export interface MountedVolumes {
   /** By volume name. */
   readonly paths: ReadonlyMap<string, string>;
   /** What the volumes show; they are to be mounted again when one of these changes. */
-  readonly shows: readonly { readonly type: ResourceType; readonly ref: ObjectRef }[];
+  readonly shows: readonly ShownObject[];
   /** When a token should be renewed (epoch milliseconds). */
   readonly renewAt: number | undefined;
 }
@@ -60,7 +67,7 @@ export async function mountVolumes(context: VolumeContext): Promise<MountedVolum
 }
 
 class Mount {
-  readonly shows: { type: ResourceType; ref: ObjectRef }[] = [];
+  readonly shows: ShownObject[] = [];
   renewAt: number | undefined;
   readonly #context: VolumeContext;
 
@@ -115,8 +122,9 @@ class Mount {
   async #shown<T extends KubeObject>(type: ResourceType<T>, name: string): Promise<T | undefined> {
     const { pod, references, signal } = this.#context;
     const ref = { name, namespace: pod.metadata.namespace };
-    if (name !== CLUSTER_CA) this.shows.push({ type, ref });
-    return references.find(type, ref, signal);
+    const object = await references.find(type, ref, signal);
+    if (name !== CLUSTER_CA) this.shows.push({ type, ref, resourceVersion: object?.metadata.resourceVersion });
+    return object;
   }
 
   async #token(wanted: NonNullable<Projection['serviceAccountToken']>): Promise<VolumeFile> {

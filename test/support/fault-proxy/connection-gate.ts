@@ -80,9 +80,9 @@ export class ConnectionGate {
   }
 
   async close(): Promise<void> {
-    this.#server.close();
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.resetAll();
-    if (this.#server.listening || this.#links.size > 0) await once(this.#server, 'close');
+    await closed;
   }
 
   #accept(client: Socket): void {

@@ -1,0 +1,22 @@
+/** The commands of `taskflow`. */
+import { Command } from 'commander';
+import { version } from '../version.ts';
+import { addDoctorCommand } from './commands/doctor.ts';
+import { addDownCommand } from './commands/down.ts';
+import { addKubectlCommand } from './commands/kubectl.ts';
+import { addUpCommand } from './commands/up.ts';
+import { addVersionCommand } from './commands/version.ts';
+
+const COMMANDS = [addUpCommand, addDownCommand, addKubectlCommand, addDoctorCommand, addVersionCommand];
+
+export function createProgram(name: string): Command {
+  const program = new Command(name)
+    .description('Long operations on Kubernetes as task flows that you can watch, pause, retry and cancel.')
+    .version(version, '-V, --version', 'print the version')
+    .option('--verbose', 'show stack traces of errors')
+    .enablePositionalOptions()
+    .showHelpAfterError('(add --help for what is possible)')
+    .exitOverride();
+  for (const add of COMMANDS) add(program);
+  return program;
+}
