@@ -26,7 +26,8 @@ for (const bench of BENCHES) {
   process.stdout.write(`\n${bench.name}\n${table([['WHAT', 'MEASURED', 'PROMISED'], ...rows.map(cells)])}\n`);
 }
 for (const { what } of missed) process.stderr.write(`missed: ${what}\n`);
-process.exitCode = missed.length === 0 ? 0 : 1;
+// One short round on a busy machine shows that the bench works; only a full one judges.
+process.exitCode = missed.length === 0 || values.short ? 0 : 1;
 
 function cells({ what, value, unit, atMost }: Row): string[] {
   const format = (number: number): string =>

@@ -1,13 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { askedCompletion, askedFailure, parseDuration } from './annotations.ts';
 
-const annotated = (annotations: Record<string, string>): { metadata: { annotations: Record<string, string> } } => ({
+const annotated = (
+  annotations: Record<string, string>,
+): { metadata: { annotations: Record<string, string> } } => ({
   metadata: { annotations },
 });
 
 describe('annotations of a Pod', () => {
   it('ask for a failure by name', () => {
-    expect(askedFailure(annotated({ 'virtual-node.taskflow.dev/fail': 'ErrImagePull' }))).toBe('ErrImagePull');
+    expect(askedFailure(annotated({ 'virtual-node.taskflow.dev/fail': 'ErrImagePull' }))).toBe(
+      'ErrImagePull',
+    );
     expect(askedFailure(annotated({ 'virtual-node.taskflow.dev/fail': 'errimagepull' }))).toBeUndefined();
     expect(askedFailure({})).toBeUndefined();
   });
@@ -19,7 +23,9 @@ describe('annotations of a Pod', () => {
       afterMs: 2000,
       exitCode: 3,
     });
-    expect(askedCompletion(annotated({ ...after, 'virtual-node.taskflow.dev/exit-code': 'x' }))?.exitCode).toBe(1);
+    expect(
+      askedCompletion(annotated({ ...after, 'virtual-node.taskflow.dev/exit-code': 'x' }))?.exitCode,
+    ).toBe(1);
     expect(askedCompletion(annotated({ 'virtual-node.taskflow.dev/exit-code': '3' }))).toBeUndefined();
   });
 

@@ -16,7 +16,9 @@ export function askedFailure(pod: Pod): AskedFailure | undefined {
 }
 
 /** When containers that are only pretended to run are to end, and how; never where not asked for. */
-export function askedCompletion(pod: Pod): { readonly afterMs: number; readonly exitCode: number } | undefined {
+export function askedCompletion(
+  pod: Pod,
+): { readonly afterMs: number; readonly exitCode: number } | undefined {
   const annotations = pod.metadata?.annotations ?? {};
   const afterMs = parseDuration(annotations[COMPLETE_AFTER] ?? '');
   if (afterMs === undefined) return undefined;

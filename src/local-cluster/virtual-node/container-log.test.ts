@@ -4,7 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ContainerLog, dropOldLogs, loggedRuns, logPath, logTail, type LogQuery, readLog } from './container-log.ts';
+import {
+  ContainerLog,
+  dropOldLogs,
+  loggedRuns,
+  logPath,
+  logTail,
+  type LogQuery,
+  readLog,
+} from './container-log.ts';
 
 let dir: string;
 beforeEach(() => {

@@ -52,7 +52,14 @@ export class ProcessContainer implements LiveContainer {
     this.#preStop = preStop && ((timeoutMs) => preStop(this, timeoutMs));
     const [command, ...args] = launch.argv;
     const { name, cwd, env } = launch;
-    const { process, stdout, stderr } = keeper.spawnPiped({ name, command, args, cwd, env, logFile: log.path });
+    const { process, stdout, stderr } = keeper.spawnPiped({
+      name,
+      command,
+      args,
+      cwd,
+      env,
+      logFile: log.path,
+    });
     this.#process = process;
     const recorded = Promise.all([log.record('stdout', stdout), log.record('stderr', stderr)]);
     this.exited = process.exited.then(async (exit) => {

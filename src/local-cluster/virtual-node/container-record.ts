@@ -4,7 +4,15 @@
  * decides on records (plan, phase, conditions) only reads them.
  */
 import type { Pod } from '../../kube/builtin-resources.ts';
-import { type Container, containersOf, isProcessImage, type PodContainer, type PodSpec, type Role, specOf } from './pod-spec.ts';
+import {
+  type Container,
+  containersOf,
+  isProcessImage,
+  type PodContainer,
+  type PodSpec,
+  type Role,
+  specOf,
+} from './pod-spec.ts';
 
 export type ContainerState =
   | { readonly kind: 'waiting'; readonly reason: string; readonly message?: string | undefined }
@@ -41,7 +49,11 @@ export interface ContainerRecord {
 type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
 type ApiState = NonNullable<ContainerStatus['state']>;
 
-export function newRecord({ container, role }: PodContainer, spec: PodSpec, notBefore: number): ContainerRecord {
+export function newRecord(
+  { container, role }: PodContainer,
+  spec: PodSpec,
+  notBefore: number,
+): ContainerRecord {
   const reason = (spec.initContainers ?? []).length > 0 ? 'PodInitializing' : 'ContainerCreating';
   return {
     name: container.name,

@@ -56,7 +56,11 @@ export function resourceValue(container: Container, selector: ResourceSelector, 
   const name = rest.join('.') as keyof NodeCapacity;
   const { limits = {}, requests = {} } = container.resources ?? {};
   const quantity =
-    kind === 'limits' ? (limits[name] ?? node[name]) : kind === 'requests' ? (requests[name] ?? '0') : undefined;
+    kind === 'limits'
+      ? (limits[name] ?? node[name])
+      : kind === 'requests'
+        ? (requests[name] ?? '0')
+        : undefined;
   if (quantity === undefined) throw new Error(`unsupported container resource: ${selector.resource}`);
   const divisor = selector.divisor === undefined || selector.divisor === '0' ? '1' : selector.divisor;
   return name === 'cpu'

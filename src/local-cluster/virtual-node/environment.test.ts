@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { buildEnvironment, commandLine, type EnvironmentSources, environmentReferences, expand } from './environment.ts';
+import {
+  buildEnvironment,
+  commandLine,
+  type EnvironmentSources,
+  environmentReferences,
+  expand,
+} from './environment.ts';
 import { AwaitsObject } from './object-references.ts';
 import type { Container, StoredPod } from './pod-spec.ts';
 
@@ -87,8 +93,12 @@ describe('the environment of a container', () => {
       }
       throw new Error('nothing was missing');
     };
-    expect(missing({ envFrom: [{ configMapRef: { name: 'nowhere' } }] }).message).toBe('configmap "nowhere" not found');
-    const key = missing({ env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 'login', key: 'user' } } }] });
+    expect(missing({ envFrom: [{ configMapRef: { name: 'nowhere' } }] }).message).toBe(
+      'configmap "nowhere" not found',
+    );
+    const key = missing({
+      env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 'login', key: 'user' } } }],
+    });
     expect(key.message).toBe("couldn't find key user in Secret shop/login");
     expect(key.ref).toEqual({ name: 'login', namespace: 'shop' });
     expect(key.type.plural).toBe('secrets');
@@ -135,12 +145,9 @@ describe('the environment of a container', () => {
   });
 
   it('is what the command line is expanded with', () => {
-    expect(commandLine({ name: 'c', command: ['run', '$(A)'], args: ['$(B)', '$$(A)'] }, { A: '1' })).toEqual([
-      'run',
-      '1',
-      '$(B)',
-      '$(A)',
-    ]);
+    expect(commandLine({ name: 'c', command: ['run', '$(A)'], args: ['$(B)', '$$(A)'] }, { A: '1' })).toEqual(
+      ['run', '1', '$(B)', '$(A)'],
+    );
   });
 
   it('lists what it refers to', () => {

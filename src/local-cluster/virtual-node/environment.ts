@@ -18,7 +18,10 @@ type Source = NonNullable<NonNullable<Container['env']>[number]['valueFrom']>;
 export type Environment = Record<string, string>;
 
 /** Names of the objects that the environment of a container is made from. */
-export function environmentReferences(container: Container): { configMaps: Set<string>; secrets: Set<string> } {
+export function environmentReferences(container: Container): {
+  configMaps: Set<string>;
+  secrets: Set<string>;
+} {
   const found = { configMaps: new Set<string>(), secrets: new Set<string>() };
   const add = (set: Set<string>, name: string | undefined): void => {
     if (name !== undefined && name !== '') set.add(name);
@@ -35,7 +38,11 @@ export function environmentReferences(container: Container): { configMaps: Set<s
 }
 
 /** Later definitions win over earlier ones, and over `base`; values may refer to what was defined before. */
-export function buildEnvironment(container: Container, base: Environment, sources: EnvironmentSources): Environment {
+export function buildEnvironment(
+  container: Container,
+  base: Environment,
+  sources: EnvironmentSources,
+): Environment {
   const result: Environment = { ...base };
   for (const from of container.envFrom ?? [])
     for (const [key, value] of Object.entries(wholeObject(from, sources)))
@@ -87,17 +94,29 @@ interface Selector {
   readonly optional?: boolean;
 }
 
-function configMapNamed({ name = '', optional }: Selector, { configMaps: known, pod }: EnvironmentSources): ConfigMap | undefined {
+function configMapNamed(
+  { name = '', optional }: Selector,
+  { configMaps: known, pod }: EnvironmentSources,
+): ConfigMap | undefined {
   const object = known.get(name);
   if (!object && !optional)
-    throw new AwaitsObject(`configmap "${name}" not found`, configMaps, { name, namespace: pod.metadata.namespace });
+    throw new AwaitsObject(`configmap "${name}" not found`, configMaps, {
+      name,
+      namespace: pod.metadata.namespace,
+    });
   return object;
 }
 
-function secretNamed({ name = '', optional }: Selector, { secrets: known, pod }: EnvironmentSources): Secret | undefined {
+function secretNamed(
+  { name = '', optional }: Selector,
+  { secrets: known, pod }: EnvironmentSources,
+): Secret | undefined {
   const object = known.get(name);
   if (!object && !optional)
-    throw new AwaitsObject(`secret "${name}" not found`, secrets, { name, namespace: pod.metadata.namespace });
+    throw new AwaitsObject(`secret "${name}" not found`, secrets, {
+      name,
+      namespace: pod.metadata.namespace,
+    });
   return object;
 }
 
@@ -119,6 +138,9 @@ function keyOf(
 
 function decoded(secret: Secret | undefined): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(secret?.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
+    Object.entries(secret?.data ?? {}).map(([key, value]) => [
+      key,
+      Buffer.from(value, 'base64').toString('utf8'),
+    ]),
   );
 }

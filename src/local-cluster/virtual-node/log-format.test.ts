@@ -22,11 +22,18 @@ describe('output of a container', () => {
 });
 
 describe('a stored line', () => {
-  const stored = logLine('2026-01-02T03:04:05.678901000Z', 'stderr', Buffer.from('two  words'), false).subarray(0, -1);
+  const stored = logLine(
+    '2026-01-02T03:04:05.678901000Z',
+    'stderr',
+    Buffer.from('two  words'),
+    false,
+  ).subarray(0, -1);
 
   it('has the format of container runtimes', () => {
     expect(stored.toString()).toBe('2026-01-02T03:04:05.678901000Z stderr F two  words');
-    expect(nanoTimestamp(Date.parse('2026-01-02T03:04:05.678Z') + 0.25)).toBe('2026-01-02T03:04:05.678250000Z');
+    expect(nanoTimestamp(Date.parse('2026-01-02T03:04:05.678Z') + 0.25)).toBe(
+      '2026-01-02T03:04:05.678250000Z',
+    );
   });
 
   it('is shown as it was written, on demand with its time', () => {
@@ -43,7 +50,10 @@ describe('a stored line', () => {
   });
 
   it('runs on into the next where it is a part', () => {
-    const part = logLine('2026-01-02T03:04:05.678901000Z', 'stdout', Buffer.from('begin '), true).subarray(0, -1);
+    const part = logLine('2026-01-02T03:04:05.678901000Z', 'stdout', Buffer.from('begin '), true).subarray(
+      0,
+      -1,
+    );
     expect(shownLine(part, { timestamps: false })?.toString()).toBe('begin ');
   });
 });

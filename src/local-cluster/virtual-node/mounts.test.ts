@@ -36,8 +36,8 @@ describe('mounts of a container', () => {
   it('do not leave their volume', () => {
     const outside = { name: 'c', volumeMounts: [{ name: 'data', mountPath: '/x', subPathExpr: '$(UP)' }] };
     expect(() => mountsOf(outside, volumes, { UP: '../other' })).toThrow('outside volume "data"');
-    expect(() => mountsOf({ name: 'c', volumeMounts: [{ name: 'no', mountPath: '/x' }] }, volumes, {})).toThrow(
-      'volumeMount "no" has no volume',
-    );
+    expect(() =>
+      mountsOf({ name: 'c', volumeMounts: [{ name: 'no', mountPath: '/x' }] }, volumes, {}),
+    ).toThrow('volumeMount "no" has no volume');
   });
 });

@@ -33,7 +33,8 @@ export function mountsOf(
     if (volume === undefined) throw new Error(`volumeMount "${name}" has no volume`);
     const part = subPathExpr === undefined ? (subPath ?? '') : expand(subPathExpr, environment);
     const path = join(volume, part);
-    if (relative(volume, path).startsWith('..')) throw new Error(`subPath "${part}" is outside volume "${name}"`);
+    if (relative(volume, path).startsWith('..'))
+      throw new Error(`subPath "${part}" is outside volume "${name}"`);
     return { variable: mountVariable(name), mountPath, path, isPart: part !== '' };
   });
 }

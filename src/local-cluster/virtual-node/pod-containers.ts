@@ -192,7 +192,8 @@ export class PodContainers {
     if (!hook) return undefined;
     return async (run, timeoutMs) => {
       if (hook.sleep) await new Promise((resolve) => setTimeout(resolve, 1000 * hook.sleep.seconds));
-      else await perform(hook, container, { podIP: this.#sandbox.podIP, exec: run.exec.bind(run) }, timeoutMs);
+      else
+        await perform(hook, container, { podIP: this.#sandbox.podIP, exec: run.exec.bind(run) }, timeoutMs);
     };
   }
 

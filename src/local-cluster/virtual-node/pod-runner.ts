@@ -74,7 +74,10 @@ export class PodRunner {
     return this.#containers.records.get(container);
   }
 
-  log(container: string, previous: boolean): { readonly path: string; readonly live: ContainerLog | undefined } {
+  log(
+    container: string,
+    previous: boolean,
+  ): { readonly path: string; readonly live: ContainerLog | undefined } {
     return this.#containers.log(container, previous);
   }
 
@@ -186,7 +189,7 @@ export class PodRunner {
     const completion = askedCompletion(this.#pod);
     if (completion)
       this.#wakeNoLaterThan(this.#containers.finishPretended(completion.afterMs, completion.exitCode));
-    for (let progress = true; progress && !this.#isEnding; ) {
+    for (let progress = true; progress && !this.#isEnding;) {
       const plan = planPod(spec, this.#containers.records, this.#initialised, Date.now());
       this.#wakeNoLaterThan(plan.wakeAt);
       this.#initialised = plan.initialised;
@@ -267,7 +270,12 @@ export class PodRunner {
     this.#follow(`wait ${referenceKey(type, ref)}`, type, ref, () => this.#wake());
   }
 
-  #follow(key: string, type: AwaitsObject['type'], ref: AwaitsObject['ref'], listener: ReferenceListener): void {
+  #follow(
+    key: string,
+    type: AwaitsObject['type'],
+    ref: AwaitsObject['ref'],
+    listener: ReferenceListener,
+  ): void {
     if (this.#stopped || this.#removed) return;
     const unfollowOld = this.#follows.get(key);
     this.#follows.set(key, this.#context.references.follow(type, ref, listener));
@@ -307,7 +315,11 @@ export class PodRunner {
     const { client, signal } = this.#context;
     const { uid } = this.#pod.metadata;
     try {
-      await client.delete(pods, this.#pod.metadata, { gracePeriodSeconds: 0, preconditions: { uid }, signal });
+      await client.delete(pods, this.#pod.metadata, {
+        gracePeriodSeconds: 0,
+        preconditions: { uid },
+        signal,
+      });
     } catch (error) {
       if (!(error instanceof NotFound || error instanceof Conflict)) throw error;
     }

@@ -82,10 +82,23 @@ export class PodSandbox {
   /** Everything a process is started with; its own directory is made empty, as a fresh container's is. */
   async launch(pod: StoredPod, container: Container): Promise<ProcessLaunch> {
     const dir = join(this.#dir, 'containers', container.name);
-    const own = { home: join(dir, 'home'), tmp: join(dir, 'tmp'), terminationLog: join(dir, 'termination-log') };
-    const base = { ...this.#baseEnvironment(pod), HOME: own.home, TMPDIR: own.tmp, TASKFLOW_TERMINATION_LOG: own.terminationLog };
+    const own = {
+      home: join(dir, 'home'),
+      tmp: join(dir, 'tmp'),
+      terminationLog: join(dir, 'termination-log'),
+    };
+    const base = {
+      ...this.#baseEnvironment(pod),
+      HOME: own.home,
+      TMPDIR: own.tmp,
+      TASKFLOW_TERMINATION_LOG: own.terminationLog,
+    };
     const sources = await this.#sources(pod, container);
-    const mounts = mountsOf(container, this.#volumes?.paths ?? new Map(), buildEnvironment(container, base, sources));
+    const mounts = mountsOf(
+      container,
+      this.#volumes?.paths ?? new Map(),
+      buildEnvironment(container, base, sources),
+    );
     const told = { ...base, ...mountEnvironment(mounts), ...kubeconfigEnvironment(dir, mounts) };
     const env = buildEnvironment(container, told, sources);
     const [command, ...args] = commandLine(container, env);
@@ -129,12 +142,18 @@ export class PodSandbox {
   async #sources(pod: StoredPod, container: Container): Promise<EnvironmentSources> {
     const names = environmentReferences(container);
     const { references, signal, node } = this.#context;
-    const read = async <T extends KubeObject>(type: ResourceType<T>, wanted: Set<string>): Promise<Map<string, T | undefined>> =>
+    const read = async <T extends KubeObject>(
+      type: ResourceType<T>,
+      wanted: Set<string>,
+    ): Promise<Map<string, T | undefined>> =>
       new Map(
         await Promise.all(
           [...wanted].map(
             async (name) =>
-              [name, await references.find(type, { name, namespace: pod.metadata.namespace }, signal)] as const,
+              [
+                name,
+                await references.find(type, { name, namespace: pod.metadata.namespace }, signal),
+              ] as const,
           ),
         ),
       );
@@ -185,5 +204,7 @@ export class PodSandbox {
 }
 
 function kubeconfigEnvironment(dir: string, mounts: readonly MountedPath[]): Environment {
-  return 'TASKFLOW_SERVICE_ACCOUNT_DIR' in mountEnvironment(mounts) ? { KUBECONFIG: join(dir, 'kubeconfig') } : {};
+  return 'TASKFLOW_SERVICE_ACCOUNT_DIR' in mountEnvironment(mounts)
+    ? { KUBECONFIG: join(dir, 'kubeconfig') }
+    : {};
 }

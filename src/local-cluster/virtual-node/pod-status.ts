@@ -109,7 +109,9 @@ function containerStatus(
 function apiState(state: ContainerState, containerID: string): NonNullable<ContainerStatus['state']> {
   switch (state.kind) {
     case 'waiting':
-      return { waiting: { reason: state.reason, ...(state.message !== undefined && { message: state.message }) } };
+      return {
+        waiting: { reason: state.reason, ...(state.message !== undefined && { message: state.message }) },
+      };
     case 'running':
       return { running: { startedAt: apiTime(state.startedAt) } };
     case 'terminated':
@@ -126,7 +128,13 @@ function apiState(state: ContainerState, containerID: string): NonNullable<Conta
   }
 }
 
-const OWN_CONDITIONS = ['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'] as const;
+const OWN_CONDITIONS = [
+  'PodReadyToStartContainers',
+  'Initialized',
+  'Ready',
+  'ContainersReady',
+  'PodScheduled',
+] as const;
 
 function conditions(facts: PodFacts, phase: Phase): Condition[] {
   const { pod, now } = facts;
@@ -184,7 +192,8 @@ function readinessGatesVerdict(pod: StoredPod): Verdict {
 function initializedVerdict({ pod, records }: PodFacts, phase: Phase): Verdict {
   if (phase === 'Succeeded') return { status: 'True', reason: 'PodCompleted' };
   const parts = containersOf(specOf(pod));
-  const record = ({ container }: PodContainer): Readonly<ContainerRecord> | undefined => records.get(container.name);
+  const record = ({ container }: PodContainer): Readonly<ContainerRecord> | undefined =>
+    records.get(container.name);
   const wasInitialised = parts.some((part) => {
     const known = record(part);
     return part.role === 'main' && known !== undefined && hasRun(known);
@@ -227,7 +236,8 @@ export function statusPatch(pod: StoredPod, wanted: PodStatus): object | undefin
   for (const field of OWN_FIELDS)
     if (!isDeepStrictEqual(stored[field], wanted[field])) changed[field] = wanted[field] ?? null;
   for (const list of ['podIPs', 'hostIPs'] as const)
-    if (Array.isArray(changed[list]) && stored[list]) changed[list] = [{ $patch: 'replace' }, ...(wanted[list] ?? [])];
+    if (Array.isArray(changed[list]) && stored[list])
+      changed[list] = [{ $patch: 'replace' }, ...(wanted[list] ?? [])];
   const conditionsChanged = (wanted.conditions ?? []).filter(
     (condition) => !stored.conditions?.some((before) => isDeepStrictEqual(withoutNulls(before), condition)),
   );

@@ -37,7 +37,8 @@ export function startProbes(
 ): void {
   const { startupProbe, livenessProbe, readinessProbe } = container;
   const loop = (probe: Probe, report: (passing: boolean) => boolean, readiness = false): void => {
-    const check = (): Promise<boolean> => perform(probe, container, target, 1000 * (probe.timeoutSeconds ?? 1));
+    const check = (): Promise<boolean> =>
+      perform(probe, container, target, 1000 * (probe.timeoutSeconds ?? 1));
     void probeLoop({ probe, check, report, readiness, signal, clock });
   };
   const afterStart = (): void => {

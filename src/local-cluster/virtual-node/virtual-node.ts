@@ -1,3 +1,9 @@
 // placeholder until the virtual node is written: overwrite freely
-export interface VirtualNode { readonly name: string; readonly kubeletPort: number; stop(): Promise<void>; }
-export async function startVirtualNode(_options: unknown): Promise<VirtualNode> { throw new Error('not yet'); }
+export interface VirtualNode {
+  readonly name: string;
+  readonly kubeletPort: number;
+  stop(): Promise<void>;
+}
+export async function startVirtualNode(_options: unknown): Promise<VirtualNode> {
+  throw new Error('not yet');
+}

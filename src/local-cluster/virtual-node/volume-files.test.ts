@@ -30,18 +30,27 @@ describe('files of a volume', () => {
     expect(() => configMapFiles(pod, 'cm', undefined, {})).toThrow(AwaitsObject);
     const items = [{ key: 'k', path: 'p' }];
     expect(secretFiles(pod, 's', { data: {} }, { items, optional: true })).toEqual([]);
-    expect(() => secretFiles(pod, 's', { data: {} }, { items })).toThrow('secret "s" references non-existent key: k');
+    expect(() => secretFiles(pod, 's', { data: {} }, { items })).toThrow(
+      'secret "s" references non-existent key: k',
+    );
   });
 
   it('tell of the Pod itself', () => {
     const items = [
       { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
-      { path: 'cpu', mode: 0o600, resourceFieldRef: { containerName: 'main', resource: 'limits.cpu', divisor: '1m' } },
+      {
+        path: 'cpu',
+        mode: 0o600,
+        resourceFieldRef: { containerName: 'main', resource: 'limits.cpu', divisor: '1m' },
+      },
     ];
     const facts = {
       addresses: { podIP: '127.17.1.1', hostIP: '127.0.0.1' },
       node: { cpu: '4', memory: '1Gi', 'ephemeral-storage': '1Gi' },
     };
-    expect(shown(downwardFiles(pod, items, facts))).toEqual(['labels 644 a="1"\nb="say \\"hi\\""', 'cpu 600 2000']);
+    expect(shown(downwardFiles(pod, items, facts))).toEqual([
+      'labels 644 a="1"\nb="say \\"hi\\""',
+      'cpu 600 2000',
+    ]);
   });
 });

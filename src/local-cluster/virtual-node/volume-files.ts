@@ -22,19 +22,35 @@ const DEFAULT_MODE = 0o644;
 /** Processes share one user with the rest of the machine: nobody else needs to read a secret. */
 const OWNER_ONLY = 0o700;
 
-export function configMapFiles(pod: StoredPod, name: string, object: ConfigMap | undefined, selection: KeySelection): VolumeFile[] {
+export function configMapFiles(
+  pod: StoredPod,
+  name: string,
+  object: ConfigMap | undefined,
+  selection: KeySelection,
+): VolumeFile[] {
   const data = {
     ...mapValues(object?.data, (value) => Buffer.from(value)),
     ...mapValues(object?.binaryData, (value) => Buffer.from(value, 'base64')),
   };
-  return selected({ pod, kind: 'configmap', type: configMaps, name, found: object !== undefined }, data, selection);
+  return selected(
+    { pod, kind: 'configmap', type: configMaps, name, found: object !== undefined },
+    data,
+    selection,
+  );
 }
 
-export function secretFiles(pod: StoredPod, name: string, object: Secret | undefined, selection: KeySelection): VolumeFile[] {
+export function secretFiles(
+  pod: StoredPod,
+  name: string,
+  object: Secret | undefined,
+  selection: KeySelection,
+): VolumeFile[] {
   const data = mapValues(object?.data, (value) => Buffer.from(value, 'base64'));
-  return selected({ pod, kind: 'secret', type: secrets, name, found: object !== undefined }, data, selection).map(
-    (file) => ({ ...file, mode: file.mode & OWNER_ONLY }),
-  );
+  return selected(
+    { pod, kind: 'secret', type: secrets, name, found: object !== undefined },
+    data,
+    selection,
+  ).map((file) => ({ ...file, mode: file.mode & OWNER_ONLY }));
 }
 
 export function tokenFile(path: string, token: string): VolumeFile {
@@ -45,17 +61,27 @@ interface DownwardItem {
   readonly path: string;
   readonly mode?: number;
   readonly fieldRef?: { readonly fieldPath: string };
-  readonly resourceFieldRef?: { readonly resource: string; readonly divisor?: string; readonly containerName?: string };
+  readonly resourceFieldRef?: {
+    readonly resource: string;
+    readonly divisor?: string;
+    readonly containerName?: string;
+  };
 }
 
 export function downwardFiles(
   pod: StoredPod,
   items: readonly DownwardItem[],
-  { addresses, node, defaultMode = DEFAULT_MODE }: { addresses: PodAddressFacts; node: NodeCapacity; defaultMode?: number | undefined },
+  {
+    addresses,
+    node,
+    defaultMode = DEFAULT_MODE,
+  }: { addresses: PodAddressFacts; node: NodeCapacity; defaultMode?: number | undefined },
 ): VolumeFile[] {
   return items.map(({ path, mode = defaultMode, fieldRef, resourceFieldRef }) => {
     if (fieldRef) return { path, mode, content: Buffer.from(fieldValue(pod, fieldRef.fieldPath, addresses)) };
-    const of = containersOf(specOf(pod)).find(({ container }) => container.name === resourceFieldRef?.containerName);
+    const of = containersOf(specOf(pod)).find(
+      ({ container }) => container.name === resourceFieldRef?.containerName,
+    );
     if (!resourceFieldRef || !of) throw new Error(`downward API item "${path}" refers to nothing`);
     return { path, mode, content: Buffer.from(resourceValue(of.container, resourceFieldRef, node)) };
   });
@@ -89,6 +115,9 @@ function selected(
   });
 }
 
-function mapValues<V, R>(record: Readonly<Record<string, V>> | undefined, change: (value: V) => R): Record<string, R> {
+function mapValues<V, R>(
+  record: Readonly<Record<string, V>> | undefined,
+  change: (value: V) => R,
+): Record<string, R> {
   return Object.fromEntries(Object.entries(record ?? {}).map(([key, value]) => [key, change(value)]));
 }

@@ -116,14 +116,17 @@ class Mount {
     if (source.downwardAPI)
       return downwardFiles(pod, source.downwardAPI.items ?? [], { addresses, node, defaultMode });
     if (source.serviceAccountToken) return [await this.#token(source.serviceAccountToken)];
-    throw new Error(`projected sources of type ${Object.keys(source).join(', ')} are not supported by the virtual node`);
+    throw new Error(
+      `projected sources of type ${Object.keys(source).join(', ')} are not supported by the virtual node`,
+    );
   }
 
   async #shown<T extends KubeObject>(type: ResourceType<T>, name: string): Promise<T | undefined> {
     const { pod, references, signal } = this.#context;
     const ref = { name, namespace: pod.metadata.namespace };
     const object = await references.find(type, ref, signal);
-    if (name !== CLUSTER_CA) this.shows.push({ type, ref, resourceVersion: object?.metadata.resourceVersion });
+    if (name !== CLUSTER_CA)
+      this.shows.push({ type, ref, resourceVersion: object?.metadata.resourceVersion });
     return object;
   }
 
@@ -141,11 +144,15 @@ class Mount {
       },
     };
     const account = { name: pod.spec?.serviceAccountName ?? 'default', namespace };
-    const answer = await client.createSub<KubeObject, { status: { token: string } }>(serviceAccounts, request, {
-      ref: account,
-      subresource: 'token',
-      signal,
-    });
+    const answer = await client.createSub<KubeObject, { status: { token: string } }>(
+      serviceAccounts,
+      request,
+      {
+        ref: account,
+        subresource: 'token',
+        signal,
+      },
+    );
     const renewAt = Date.now() + expirationSeconds * 1000 * TOKEN_LIFE_USED;
     this.renewAt = Math.min(this.renewAt ?? Infinity, renewAt);
     return tokenFile(wanted.path, answer.status.token);
@@ -156,7 +163,8 @@ class Mount {
     const { pod, references, signal } = this.#context;
     const ref = { name, namespace: pod.metadata.namespace };
     const claim = await references.find(persistentVolumeClaims, ref, signal);
-    if (!claim) throw new AwaitsObject(`persistentvolumeclaim "${name}" not found`, persistentVolumeClaims, ref);
+    if (!claim)
+      throw new AwaitsObject(`persistentvolumeclaim "${name}" not found`, persistentVolumeClaims, ref);
     const volumeName = claim.spec?.volumeName;
     if (claim.status?.phase !== 'Bound' || volumeName === undefined)
       throw new AwaitsObject(`persistentvolumeclaim "${name}" is not bound yet`, persistentVolumeClaims, ref);
@@ -177,7 +185,13 @@ class Mount {
 type Projection = NonNullable<NonNullable<Volume['projected']>['sources']>[number];
 
 /** The path itself, made where its type says so. */
-async function hostDirectory({ path, type }: { readonly path: string; readonly type?: string }): Promise<string> {
+async function hostDirectory({
+  path,
+  type,
+}: {
+  readonly path: string;
+  readonly type?: string;
+}): Promise<string> {
   if (type === 'DirectoryOrCreate') await mkdir(path, { recursive: true });
   if (type === 'FileOrCreate') {
     await mkdir(dirname(path), { recursive: true });
