@@ -7,16 +7,9 @@ import { closeSync, openSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { PlaneDirectory } from '../local-cluster/plane-directory.ts';
+import type { MessageToParent } from './parent-channel.ts';
 import { runSteps } from './progress.ts';
 import { UserError } from './user-error.ts';
-
-export type MessageToParent =
-  { readonly type: 'ready' } | { readonly type: 'failed'; readonly message: string };
-
-export function tellParent(message: MessageToParent): void {
-  process.send?.(message);
-  if (message.type === 'ready' && process.connected) process.disconnect();
-}
 
 export interface BackgroundOptions {
   readonly args: readonly string[];

@@ -2,7 +2,7 @@
 import { Socket } from 'node:net';
 import { basename } from 'node:path';
 import { CommanderError } from 'commander';
-import { tellParent } from './background.ts';
+import { tellParent } from './parent-channel.ts';
 import { createProgram } from './program.ts';
 import { paint, printError } from './terminal.ts';
 import { UserError } from './user-error.ts';

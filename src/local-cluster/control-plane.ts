@@ -13,6 +13,7 @@ import { announceClusters, claimDirectory, releaseClaim } from './claim.ts';
 import { Cluster } from './cluster.ts';
 import { clusterPki, type EtcdPki, etcdPki } from './pki.ts';
 import { PlaneDirectory, readIfPresent, writePrivateFile } from './plane-directory.ts';
+import { MAX_CLUSTERS } from './limits.ts';
 import { arePortsFree, freePorts } from './ports.ts';
 import { etcdFlags } from './program-flags.ts';
 import type { ManagedProcess } from './processes/managed-process.ts';
@@ -20,8 +21,6 @@ import { ProcessKeeper } from './processes/process-keeper.ts';
 import { startClusterNode } from './cluster-node.ts';
 import type { VirtualNode } from './virtual-node/virtual-node.ts';
 import { VIRTUAL_NODE_USER } from './virtual-node/permissions.ts';
-
-export const MAX_CLUSTERS = 4;
 
 export interface ControlPlaneOptions {
   /** Everything the plane writes is below; made if absent, kept after stop() unless `ephemeral`. */

@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Command } from 'commander';
-import { lookForBinaries } from '../../local-cluster/binaries/find-binaries.ts';
 import { readClaim } from '../../local-cluster/claim.ts';
 import { PlaneDirectory } from '../../local-cluster/plane-directory.ts';
 import { DATA_DIR_OPTION, dataDir } from '../data-dir.ts';
@@ -36,6 +35,7 @@ export function addKubectlCommand(program: Command): void {
       const kubeconfig = claim.clusters[Number(options.cluster) - 1]?.kubeconfig;
       if (kubeconfig === undefined)
         throw new UserError(`there is no cluster ${options.cluster}: ${claim.clusters.length} run here`);
+      const { lookForBinaries } = await import('../../local-cluster/binaries/find-binaries.ts');
       const kubectl = (await lookForBinaries())?.paths.kubectl ?? 'kubectl';
       process.exitCode = await run(kubectl, args, { ...process.env, KUBECONFIG: kubeconfig });
     });

@@ -7,6 +7,7 @@ import { print } from '../terminal.ts';
 export function addVersionCommand(program: Command): void {
   program
     .command('version')
+    .summary('print versions')
     .description('Print the version of taskflow and of the Kubernetes it runs locally.')
     .option('--json', 'as JSON')
     .action((options: { json?: boolean }) => {
