@@ -26,6 +26,8 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
+          // Each starts a control plane: side by side they would only measure each other.
+          fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 180_000,
         },
@@ -34,6 +36,7 @@ export default defineConfig({
         test: {
           name: 'chaos',
           include: ['test/chaos/**/*.test.ts'],
+          fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

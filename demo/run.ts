@@ -42,7 +42,8 @@ function showKubectl(
   stdin: string | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  print(paint('cyan', `$ kubectl ${args.join(' ')}`));
+  print(paint('cyan', `$ kubectl ${args.join(' ')}${stdin === undefined ? '' : ' <<EOF'}`));
+  if (stdin !== undefined) print(paint('dim', `${stdin}EOF`));
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const child = spawn(plane.binaries.paths.kubectl, args, {
     env: { ...process.env, KUBECONFIG: plane.clusters[0].kubeconfig },

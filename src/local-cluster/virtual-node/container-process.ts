@@ -80,8 +80,9 @@ export class ProcessContainer implements LiveContainer {
     clearTimeout(this.#kill?.timer);
     this.#kill = { at, timer: setTimeout(() => this.#process.signal('SIGKILL'), graceMs) };
     if (!first) return;
-    if (this.#preStop) void this.#preStop(graceMs).finally(() => this.#process.signal('SIGTERM'));
-    else this.#process.signal('SIGTERM');
+    const terminate = (): void => this.#process.signal('SIGTERM');
+    if (this.#preStop) this.#preStop(graceMs).then(terminate, terminate);
+    else terminate();
   }
 
   /** Runs a command where the container runs: same environment, same directory. True if it exits with 0. */
@@ -109,7 +110,7 @@ export class ProcessContainer implements LiveContainer {
   async #end(exit: Exit): Promise<RunEnd> {
     if (exit.kind === 'not-started') return startError(exit.error.message);
     const exitCode = exit.kind === 'code' ? exit.code : 128 + constants.signals[exit.signal];
-    return endOf(exitCode, await this.#message(exitCode));
+    return endOf(exitCode, await this.#message(exitCode).catch(() => undefined));
   }
 
   async #message(exitCode: number): Promise<string | undefined> {

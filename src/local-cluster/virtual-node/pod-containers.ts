@@ -4,10 +4,11 @@
  * decides what comes next; so no two runs of a container can overlap.
  */
 import { mkdir } from 'node:fs/promises';
+import { systemClock } from '../../kube/clock.ts';
 import type { ProcessKeeper } from '../processes/process-keeper.ts';
 import { ContainerLog, dropOldLogs, loggedRuns, logPath } from './container-log.ts';
 import { launchProblem, ProcessContainer, type ProcessLaunch, startError } from './container-process.ts';
-import { beginRun, type ContainerRecord, newRecord, recoverRecords } from './container-record.ts';
+import { beginRun, type ContainerRecord, hasRun, newRecord, recoverRecords } from './container-record.ts';
 import { endOf, type LiveContainer, type RunEnd } from './live-container.ts';
 import type { PodSandbox } from './pod-sandbox.ts';
 import { containersOf, isProcessImage, type PodContainer, specOf, type StoredPod } from './pod-spec.ts';
@@ -19,6 +20,12 @@ export interface ContainersContext {
   readonly keeper: ProcessKeeper;
   readonly backoff: RestartBackoff;
   readonly startDelayMs: number;
+}
+
+export interface RunLog {
+  readonly path: string;
+  /** Set if more may come. */
+  readonly live: ContainerLog | undefined;
 }
 
 interface Live {
@@ -80,10 +87,13 @@ export class PodContainers {
     return record;
   }
 
-  /** The log of the present or latest run, or of the one before; `live` while more may come. */
-  log(name: string, previous: boolean): { readonly path: string; readonly live: ContainerLog | undefined } {
-    const { run } = this.record(name);
-    const path = logPath(this.#sandbox.logDir(name), previous ? run - 1 : run);
+  /** The log of the present or latest run, or of the one that ended before; undefined if there was none. */
+  log(name: string, previous: boolean): RunLog | undefined {
+    const record = this.records.get(name);
+    if (!record || !(previous ? record.last : hasRun(record))) return undefined;
+    // A container that waits to run again has its latest run behind it.
+    const run = previous && record.state.kind !== 'waiting' ? record.run - 1 : record.run;
+    const path = logPath(this.#sandbox.logDir(name), run);
     const log = this.#logs.get(name);
     return { path, live: log?.path === path ? log : undefined };
   }
@@ -190,8 +200,9 @@ export class PodContainers {
   #preStop({ container }: PodContainer): ConstructorParameters<typeof ProcessContainer>[3] {
     const hook = container.lifecycle?.preStop;
     if (!hook) return undefined;
+    const { sleep } = hook;
     return async (run, timeoutMs) => {
-      if (hook.sleep) await new Promise((resolve) => setTimeout(resolve, 1000 * hook.sleep.seconds));
+      if (sleep) await systemClock.sleep(1000 * sleep.seconds);
       else
         await perform(hook, container, { podIP: this.#sandbox.podIP, exec: run.exec.bind(run) }, timeoutMs);
     };

@@ -9,10 +9,9 @@
 import { pods } from '../../kube/builtin-resources.ts';
 import { Conflict, NotFound } from '../../kube/errors.ts';
 import { askedCompletion, askedFailure, FAIL } from './annotations.ts';
-import type { ContainerLog } from './container-log.ts';
 import { type ContainerRecord, wait } from './container-record.ts';
 import { AwaitsObject, referenceKey, type ReferenceListener } from './object-references.ts';
-import { type ContainersContext, PodContainers } from './pod-containers.ts';
+import { type ContainersContext, PodContainers, type RunLog } from './pod-containers.ts';
 import { planPod } from './pod-plan.ts';
 import { NoCommand, PodSandbox, type SandboxContext } from './pod-sandbox.ts';
 import { isProcessImage, type PodContainer, specOf, type StoredPod } from './pod-spec.ts';
@@ -28,6 +27,7 @@ const DEADLINE_EXCEEDED = {
 };
 const RETRY = { firstMs: 500, maxMs: 30_000 };
 const STOP_GRACE_MS = 1_000;
+const AWAITED = 'awaited ';
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export class PodRunner {
@@ -38,6 +38,8 @@ export class PodRunner {
   readonly #sandbox: PodSandbox;
   readonly #containers: PodContainers;
   readonly #follows = new Map<string, () => void>();
+  /** Keys of what this turn found missing. */
+  readonly #awaited = new Set<string>();
   #pod: StoredPod;
   #turns: Promise<void> | undefined;
   #wokenAgain = false;
@@ -74,10 +76,7 @@ export class PodRunner {
     return this.#containers.records.get(container);
   }
 
-  log(
-    container: string,
-    previous: boolean,
-  ): { readonly path: string; readonly live: ContainerLog | undefined } {
+  log(container: string, previous: boolean): RunLog | undefined {
     return this.#containers.log(container, previous);
   }
 
@@ -98,7 +97,7 @@ export class PodRunner {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
-    this.#unfollowAll();
+    this.#unfollow();
     await this.#containers.endAll(STOP_GRACE_MS);
     await this.#turns;
     await this.#containers.endAll(0);
@@ -109,7 +108,7 @@ export class PodRunner {
     if (BigInt(pod.metadata.resourceVersion) < BigInt(before.metadata.resourceVersion)) return;
     this.#pod = pod;
     if (askedFailure(before) !== askedFailure(pod)) this.#failureChanged();
-    if (metadataShown(before) !== metadataShown(pod)) this.#volumesAreOld = true;
+    if (metadataInVolumes(before) !== metadataInVolumes(pod)) this.#volumesAreOld = true;
   }
 
   /** The annotation takes effect at once, in both directions. */
@@ -134,14 +133,17 @@ export class PodRunner {
     while (this.#wokenAgain && !this.#stopped) {
       this.#wokenAgain = false;
       this.#wakeAt = undefined;
+      this.#awaited.clear();
+      const failuresBefore = this.#failures;
       try {
         await this.#turn();
-        this.#failures = 0;
+        if (this.#failures === failuresBefore) this.#failures = 0;
       } catch (error) {
         if (this.#stopped) break;
         this.#context.onError(error);
         this.#wakeNoLaterThan(this.#retryTime());
       }
+      this.#unfollow((key) => key.startsWith(AWAITED) && !this.#awaited.has(key));
       this.#setTimer();
     }
     this.#turns = undefined;
@@ -267,7 +269,9 @@ export class PodRunner {
   #delayed(error: unknown): void {
     if (!(error instanceof AwaitsObject)) return this.#wakeNoLaterThan(this.#retryTime());
     const { type, ref } = error;
-    this.#follow(`wait ${referenceKey(type, ref)}`, type, ref, () => this.#wake());
+    const key = AWAITED + referenceKey(type, ref);
+    this.#awaited.add(key);
+    if (!this.#follows.has(key)) this.#follow(key, type, ref, () => this.#wake());
   }
 
   #follow(
@@ -292,9 +296,10 @@ export class PodRunner {
       this.#adopt(await client.patch(pods, this.#pod.metadata, { kind: 'strategic', body: patch }, options));
     } catch (error) {
       // Gone, or replaced by another Pod of the same name: the watch will say so.
-      if (!(error instanceof NotFound || error instanceof Conflict)) throw error;
+      if (error instanceof Conflict) this.#wakeNoLaterThan(this.#retryTime());
+      else if (!(error instanceof NotFound)) throw error;
     }
-    if (isTerminal(this.#pod.status?.phase)) this.#unfollowAll();
+    if (isTerminal(this.#pod.status?.phase)) this.#unfollow();
   }
 
   #facts(): PodFacts {
@@ -305,7 +310,7 @@ export class PodRunner {
       now: Date.now(),
       startTime: this.#startTime,
       hostIP: this.#sandbox.hostIP,
-      podIP: this.#sandbox.volumes || !this.#containers.nothingRuns ? this.#sandbox.podIP : undefined,
+      podIP: this.#sandbox.volumes || this.#pod.status?.podIP !== undefined ? this.#sandbox.podIP : undefined,
       ended: ended ? (this.#deadlineExceeded ? DEADLINE_EXCEEDED : {}) : undefined,
     };
   }
@@ -327,15 +332,18 @@ export class PodRunner {
   }
 
   async #leave(): Promise<void> {
-    this.#unfollowAll();
+    this.#unfollow();
     await this.#containers.endAll(0);
     await this.#sandbox.destroy();
     this.#settleGone();
   }
 
-  #unfollowAll(): void {
-    for (const unfollow of this.#follows.values()) unfollow();
-    this.#follows.clear();
+  #unfollow(which: (key: string) => boolean = () => true): void {
+    for (const [key, unfollow] of this.#follows) {
+      if (!which(key)) continue;
+      this.#follows.delete(key);
+      unfollow();
+    }
   }
 
   #retryTime(): number {
@@ -354,7 +362,10 @@ export class PodRunner {
   }
 }
 
-/** What downward API files may show. */
-function metadataShown({ metadata }: StoredPod): string {
-  return JSON.stringify([metadata.labels, metadata.annotations]);
+/** What of the metadata the Pod's own volumes may show. */
+function metadataInVolumes({ metadata, spec }: StoredPod): string {
+  const shown = (spec?.volumes ?? []).some(
+    ({ downwardAPI, projected }) => downwardAPI ?? projected?.sources?.some((source) => source.downwardAPI),
+  );
+  return shown ? JSON.stringify([metadata.labels, metadata.annotations]) : '';
 }

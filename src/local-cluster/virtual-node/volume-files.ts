@@ -1,6 +1,6 @@
 /** The files of volumes that are made from objects (ConfigMap, Secret, downward API). Pure. */
 import { configMaps, type ConfigMap, secrets, type Secret } from '../../kube/builtin-resources.ts';
-import type { KubeObject, ResourceType } from '../../kube/resource-type.ts';
+import type { ResourceType } from '../../kube/resource-type.ts';
 import { fieldValue, type NodeCapacity, type PodAddressFacts, resourceValue } from './downward-api.ts';
 import { AwaitsObject } from './object-references.ts';
 import { containersOf, specOf, type StoredPod } from './pod-spec.ts';
@@ -90,7 +90,7 @@ export function downwardFiles(
 interface SourceObject {
   readonly pod: StoredPod;
   readonly kind: 'configmap' | 'secret';
-  readonly type: ResourceType<KubeObject>;
+  readonly type: ResourceType;
   readonly name: string;
   readonly found: boolean;
 }

@@ -17,7 +17,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { KubeObject, ObjectRef, ResourceType } from '../../kube/resource-type.ts';
 import type { NodeCapacity, PodAddressFacts } from './downward-api.ts';
 import { AwaitsObject, type ObjectReferences } from './object-references.ts';
-import { specOf, type StoredPod, type Volume } from './pod-spec.ts';
+import { containersOf, isProcessImage, specOf, type StoredPod, type Volume } from './pod-spec.ts';
 import { configMapFiles, downwardFiles, secretFiles, tokenFile, type VolumeFile } from './volume-files.ts';
 
 export interface VolumeContext {
@@ -115,7 +115,9 @@ class Mount {
     }
     if (source.downwardAPI)
       return downwardFiles(pod, source.downwardAPI.items ?? [], { addresses, node, defaultMode });
-    if (source.serviceAccountToken) return [await this.#token(source.serviceAccountToken)];
+    // Nobody reads a token where containers are only pretended to run.
+    if (source.serviceAccountToken)
+      return runsProcess(pod) ? [await this.#token(source.serviceAccountToken)] : [];
     throw new Error(
       `projected sources of type ${Object.keys(source).join(', ')} are not supported by the virtual node`,
     );
@@ -183,6 +185,10 @@ class Mount {
 }
 
 type Projection = NonNullable<NonNullable<Volume['projected']>['sources']>[number];
+
+function runsProcess(pod: StoredPod): boolean {
+  return containersOf(specOf(pod)).some(({ container }) => isProcessImage(container.image));
+}
 
 /** The path itself, made where its type says so. */
 async function hostDirectory({
