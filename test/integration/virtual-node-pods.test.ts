@@ -1,6 +1,7 @@
 /** Pods on the virtual node, as their users see them. */
+import { randomBytes } from 'node:crypto';
 import { createConnection } from 'node:net';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { awaitDeletion, awaitObject } from '../../src/kube/await-object.ts';
 import {
   configMaps,
@@ -10,12 +11,14 @@ import {
   type Pod,
   pods,
   secrets,
+  serviceAccounts,
 } from '../../src/kube/builtin-resources.ts';
 import type { Stored } from '../../src/kube/resource-type.ts';
 import { useCluster } from '../support/cluster.ts';
 import { expectGone } from '../support/processes.ts';
 
-const { admin, kubectl, namespace: newNamespace } = useCluster();
+const cluster = useCluster();
+const { admin } = cluster;
 const TIMEOUT = { timeoutMs: 20_000 };
 
 type PodSpec = NonNullable<Pod['spec']>;
@@ -71,9 +74,9 @@ async function runJob(
   );
 }
 
-describe('a Job', () => {
+describe.concurrent('a Job', () => {
   it('runs its command to success, and its output can be read', async () => {
-    const namespace = await newNamespace();
+    const namespace = await cluster.namespace();
     const job = await runJob(
       namespace,
       'hello',
@@ -83,7 +86,7 @@ describe('a Job', () => {
       succeeded: 1,
       conditions: expect.arrayContaining([expect.objectContaining({ type: 'Complete' })]),
     });
-    const { stdout } = await kubectl('-n', namespace, 'logs', 'job/hello');
+    const { stdout } = await cluster.kubectl('-n', namespace, 'logs', 'job/hello');
     expect(stdout.split('\n').toSorted().slice(0, 4)).toEqual([
       '',
       'and',
@@ -93,31 +96,30 @@ describe('a Job', () => {
   });
 
   it('that fails with exit code 3 says so', async () => {
-    const namespace = await newNamespace();
+    const namespace = await cluster.namespace();
     const job = await runJob(namespace, 'broken', shell('exit 3'), { backoffLimit: 0 });
     expect(job.status).toMatchObject({ failed: 1 });
     const { items } = await admin.list(pods, { namespace, labelSelector: 'job-name=broken' });
     expect(items.map((pod) => [pod.status?.phase, main(pod)?.state?.terminated])).toEqual([
       ['Failed', expect.objectContaining({ exitCode: 3, reason: 'Error' })],
     ]);
-    expect((await kubectl('-n', namespace, 'get', 'pods')).stdout).toMatch(/broken-\S+\s+0\/1\s+Error/);
+    expect((await cluster.kubectl('-n', namespace, 'get', 'pods')).stdout).toMatch(
+      /broken-\S+\s+0\/1\s+Error/,
+    );
   });
 
-  it('is tried again after a failure', async () => {
-    const namespace = await newNamespace();
-    await admin.create(configMaps, { metadata: { namespace, name: 'seen' } });
-    const script = 'kubectl get configmap seen && exit 0; exit 1';
-    const job = await runJob(namespace, 'again', shell(script), { backoffLimit: 0 });
-    // The service account may read nothing: the Pod has its own identity, not the node's or the admin's.
-    expect(job.status?.failed).toBe(1);
-    const { stdout } = await kubectl('-n', namespace, 'logs', 'job/again');
+  it('has the identity of its service account, and no other', async () => {
+    const namespace = await cluster.namespace();
+    const whoami = { name: 'main', image: 'process', command: [inject('cluster').kubectl, 'auth', 'whoami'] };
+    await runJob(namespace, 'whoami', whoami);
+    const { stdout } = await cluster.kubectl('-n', namespace, 'logs', 'job/whoami');
     expect(stdout).toContain(`system:serviceaccount:${namespace}:default`);
   });
 });
 
-describe('a container that ends', () => {
+describe.concurrent('a container that ends', () => {
   it('is restarted by restartPolicy Always, with ever longer pauses', async () => {
-    const pod = await createPod(await newNamespace(), { containers: [shell('echo run; exit 2')] });
+    const pod = await createPod(await cluster.namespace(), { containers: [shell('echo run; exit 2')] });
     const waiting = await podUntil(pod, 'to be in back-off', waitsFor('CrashLoopBackOff'));
     expect(main(waiting)).toMatchObject({ restartCount: 1, lastState: { terminated: { exitCode: 2 } } });
     expect(waiting.status?.phase).toBe('Running');
@@ -127,13 +129,13 @@ describe('a container that ends', () => {
       (now) => (main(now)?.restartCount ?? 0) >= 2,
     );
     expect(main(again)?.lastState?.terminated?.exitCode).toBe(2);
-    const previous = await kubectl('-n', pod.metadata.namespace ?? '', 'logs', 'pod', '--previous');
+    const previous = await cluster.kubectl('-n', pod.metadata.namespace ?? '', 'logs', 'pod', '--previous');
     expect(previous.stdout).toBe('run\n');
   });
 
   it('is restarted by OnFailure until it succeeds', async () => {
     const marker = '$TASKFLOW_MOUNT_WORK/marker';
-    const pod = await createPod(await newNamespace(), {
+    const pod = await createPod(await cluster.namespace(), {
       restartPolicy: 'OnFailure',
       volumes: [{ name: 'work', emptyDir: {} }],
       containers: [
@@ -150,8 +152,8 @@ describe('a container that ends', () => {
   });
 
   it('by a signal shows 128 and its number', async () => {
-    const spec = { restartPolicy: 'Never', containers: [shell('kill -KILL $$')] };
-    const pod = await createPod(await newNamespace(), spec);
+    const spec = { restartPolicy: 'Never', containers: [shell('kill -KILL $$$$')] };
+    const pod = await createPod(await cluster.namespace(), spec);
     const failed = await podUntil(pod, 'to fail', inPhase('Failed'));
     expect(main(failed)?.state?.terminated?.exitCode).toBe(137);
   });
@@ -161,29 +163,34 @@ describe('a container that ends', () => {
       restartPolicy: 'Never',
       containers: [shell('echo disk full > $TASKFLOW_TERMINATION_LOG; exit 1')],
     };
-    const pod = await createPod(await newNamespace(), spec);
+    const pod = await createPod(await cluster.namespace(), spec);
     const failed = await podUntil(pod, 'to fail', inPhase('Failed'));
     expect(main(failed)?.state?.terminated?.message).toBe('disk full\n');
   });
 });
 
-describe('a container that cannot start', () => {
+describe.concurrent('a container that cannot start', () => {
   it('for want of a command says so', async () => {
-    const pod = await createPod(await newNamespace(), { containers: [{ name: 'main', image: 'process' }] });
+    const pod = await createPod(await cluster.namespace(), {
+      containers: [{ name: 'main', image: 'process' }],
+    });
     const waiting = await podUntil(pod, 'to say why', waitsFor('CreateContainerError'));
     expect(main(waiting)?.state?.waiting?.message).toContain('no command specified');
   });
 
   it('for want of the program says so', async () => {
     const container = { name: 'main', image: 'process', command: ['no-such-program'] };
-    const pod = await createPod(await newNamespace(), { restartPolicy: 'Never', containers: [container] });
+    const pod = await createPod(await cluster.namespace(), {
+      restartPolicy: 'Never',
+      containers: [container],
+    });
     const failed = await podUntil(pod, 'to fail', inPhase('Failed'));
     expect(main(failed)?.state?.terminated).toMatchObject({ exitCode: 128, reason: 'StartError' });
     expect(main(failed)?.state?.terminated?.message).toContain('executable file not found');
   });
 
   it('for want of a Secret starts when the Secret is there', async () => {
-    const namespace = await newNamespace();
+    const namespace = await cluster.namespace();
     const env = [{ name: 'PASSWORD', valueFrom: { secretKeyRef: { name: 'login', key: 'password' } } }];
     const container = shell('test "$PASSWORD" = s3cret', { env });
     const pod = await createPod(namespace, { restartPolicy: 'Never', containers: [container] });
@@ -197,11 +204,11 @@ describe('a container that cannot start', () => {
   });
 });
 
-describe('init containers', () => {
+describe.concurrent('init containers', () => {
   it('run in order before the main ones, beside sidecars that end after them', async () => {
     const mount = { volumeMounts: [{ name: 'work', mountPath: '/work' }] };
     const log = '>> $TASKFLOW_MOUNT_WORK/order';
-    const pod = await createPod(await newNamespace(), {
+    const pod = await createPod(await cluster.namespace(), {
       restartPolicy: 'Never',
       volumes: [{ name: 'work', emptyDir: {} }],
       initContainers: [
@@ -233,12 +240,16 @@ describe('init containers', () => {
       ['second', 0],
     ]);
     const namespace = pod.metadata.namespace ?? '';
-    expect((await kubectl('-n', namespace, 'logs', 'pod')).stdout).toBe('first\nsidecar\nsecond\nmain\n');
-    expect((await kubectl('-n', namespace, 'logs', 'pod', '-c', 'sidecar')).stdout).toBe('sidecar ended\n');
+    expect((await cluster.kubectl('-n', namespace, 'logs', 'pod')).stdout).toBe(
+      'first\nsidecar\nsecond\nmain\n',
+    );
+    expect((await cluster.kubectl('-n', namespace, 'logs', 'pod', '-c', 'sidecar')).stdout).toBe(
+      'sidecar ended\n',
+    );
   });
 
   it('that fail for good fail the Pod', async () => {
-    const pod = await createPod(await newNamespace(), {
+    const pod = await createPod(await cluster.namespace(), {
       restartPolicy: 'Never',
       initContainers: [shell('exit 4', { name: 'setup' })],
       containers: [shell('echo never')],
@@ -249,9 +260,9 @@ describe('init containers', () => {
   });
 });
 
-describe('the environment of a container', () => {
+describe.concurrent('the environment of a container', () => {
   it('has values, references, the Pod itself and its files', async () => {
-    const namespace = await newNamespace();
+    const namespace = await cluster.namespace();
     await admin.create(configMaps, {
       metadata: { namespace, name: 'settings' },
       data: { COLOR: 'red', 'app.conf': 'x=1' },
@@ -307,7 +318,7 @@ describe('the environment of a container', () => {
       { labels: { app: 'web' } },
     );
     const done = await podUntil(pod, 'to succeed', inPhase('Succeeded'));
-    const { stdout } = await kubectl('-n', namespace, 'logs', 'pod');
+    const { stdout } = await cluster.kubectl('-n', namespace, 'logs', 'pod');
     expect(stdout.split('\n')).toEqual([
       `pod-arg $(POD) hi pod red s3cret pod ${done.status?.podIP} 1500`,
       'x=1',
@@ -322,7 +333,7 @@ describe('the environment of a container', () => {
   });
 
   it('shows a changed ConfigMap in its volume', async () => {
-    const namespace = await newNamespace();
+    const namespace = await cluster.namespace();
     await admin.create(configMaps, { metadata: { namespace, name: 'settings' }, data: { color: 'red' } });
     const pod = await createPod(namespace, {
       restartPolicy: 'Never',
@@ -339,13 +350,14 @@ describe('the environment of a container', () => {
       { namespace, name: 'settings' },
       { kind: 'merge', body: { data: { color: 'blue' } } },
     );
-    await podUntil(pod, 'to succeed', inPhase('Succeeded'));
+    const done = await podUntil(pod, 'to succeed', inPhase('Succeeded'));
+    expect(main(done)?.restartCount).toBe(0);
   });
 });
 
-describe('logs', () => {
+describe.concurrent('logs', () => {
   it('are followed to the end of the container', async () => {
-    const namespace = await newNamespace();
+    const namespace = await cluster.namespace();
     await admin.create(configMaps, { metadata: { namespace, name: 'go' }, data: { on: 'no' } });
     const pod = await createPod(namespace, {
       restartPolicy: 'Never',
@@ -357,7 +369,7 @@ describe('logs', () => {
       ],
     });
     await podUntil(pod, 'to run', inPhase('Running'));
-    const followed = kubectl('-n', namespace, 'logs', '-f', 'pod');
+    const followed = cluster.kubectl('-n', namespace, 'logs', '-f', 'pod');
     await admin.patch(
       configMaps,
       { namespace, name: 'go' },
@@ -367,98 +379,120 @@ describe('logs', () => {
   });
 
   it('can be cut by lines, bytes and time, and show times', async () => {
-    const namespace = await newNamespace();
+    const namespace = await cluster.namespace();
     const pod = await createPod(namespace, { restartPolicy: 'Never', containers: [shell('seq 1 100')] });
     await podUntil(pod, 'to succeed', inPhase('Succeeded'));
     const logs = async (...args: string[]): Promise<string> =>
-      (await kubectl('-n', namespace, 'logs', 'pod', ...args)).stdout;
+      (await cluster.kubectl('-n', namespace, 'logs', 'pod', ...args)).stdout;
     expect(await logs('--tail=2')).toBe('99\n100\n');
     expect(await logs('--limit-bytes=3')).toBe('1\n2');
     expect((await logs('--since=1h')).split('\n')).toHaveLength(101);
     expect(await logs('--since-time=2999-01-01T00:00:00Z')).toBe('');
     expect(await logs('--timestamps', '--tail=1')).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z 100\n$/);
-    const previous = await kubectl('-n', namespace, 'logs', 'pod', '--previous');
+    const previous = await cluster.kubectl('-n', namespace, 'logs', 'pod', '--previous');
     expect(previous.stderr).toContain('previous terminated container "main" in pod "pod" not found');
   });
 
   it('of a container that has not started say why there are none', async () => {
-    const pod = await createPod(await newNamespace(), { containers: [{ name: 'main', image: 'process' }] });
+    const pod = await createPod(await cluster.namespace(), {
+      containers: [{ name: 'main', image: 'process' }],
+    });
     await podUntil(pod, 'to wait', waitsFor('CreateContainerError'));
-    const { stderr } = await kubectl('-n', pod.metadata.namespace ?? '', 'logs', 'pod');
+    const { stderr } = await cluster.kubectl('-n', pod.metadata.namespace ?? '', 'logs', 'pod');
     expect(stderr).toContain('container "main" in pod "pod" is waiting to start: CreateContainerError');
   });
 
   it('are all there is: exec says what to do instead', async () => {
-    const pod = await createPod(await newNamespace(), { containers: [{ name: 'main', image: 'nginx' }] });
+    const pod = await createPod(await cluster.namespace(), {
+      containers: [{ name: 'main', image: 'nginx' }],
+    });
     await podUntil(pod, 'to be Ready', isReady);
-    const { stderr } = await kubectl('-n', pod.metadata.namespace ?? '', 'exec', 'pod', '--', 'ls');
+    const { stderr } = await cluster.kubectl('-n', pod.metadata.namespace ?? '', 'exec', 'pod', '--', 'ls');
     expect(stderr).toContain('the virtual node has no exec');
   });
 });
 
-describe('a Pod that is deleted', () => {
-  const tellPid = 'echo $$ > $TASKFLOW_TERMINATION_LOG';
+describe.concurrent('a Pod that is deleted', () => {
+  /** `$$$$` is what Kubernetes makes `$$` from, and that the shell makes its pid from. */
+  const ignoringTerm = `trap '' TERM; echo $$$$; touch up; while :; do sleep 0.05; done`;
+  const readinessProbe = { exec: { command: ['test', '-e', 'up'] }, periodSeconds: 1 };
+  const held = { finalizers: ['example.com/hold'] };
+
+  async function letGo(pod: Stored<Pod>): Promise<void> {
+    await admin.patch(pods, pod.metadata, { kind: 'merge', body: { metadata: { finalizers: null } } });
+    await awaitDeletion(admin, pods, pod.metadata, TIMEOUT);
+  }
 
   async function pidOf(pod: Stored<Pod>): Promise<number> {
-    const followed = await kubectl('-n', pod.metadata.namespace ?? '', 'logs', pod.metadata.name);
-    return Number.parseInt(followed.stdout, 10);
+    await podUntil(pod, 'to be Ready', isReady);
+    const { stdout } = await cluster.kubectl('-n', pod.metadata.namespace ?? '', 'logs', pod.metadata.name);
+    const pid = Number.parseInt(stdout, 10);
+    expect(pid).toBeGreaterThan(1);
+    return pid;
   }
 
   it('gets time to end in good order', async () => {
-    const namespace = await newNamespace();
-    const script = `${tellPid}; trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done`;
-    const readinessProbe = { exec: { command: ['true'] }, periodSeconds: 1 };
+    const namespace = await cluster.namespace();
+    const script = `trap 'echo bye; exit 0' TERM; echo ready; touch up; while :; do sleep 0.05; done`;
+    const lifecycle = {
+      preStop: { exec: { command: ['sh', '-c', 'echo hook > $TASKFLOW_TERMINATION_LOG'] } },
+    };
     const pod = await createPod(
       namespace,
-      { containers: [shell(script, { readinessProbe })] },
-      { finalizers: ['example.com/hold'] },
+      { containers: [shell(script, { readinessProbe, lifecycle })] },
+      held,
     );
     await podUntil(pod, 'to be Ready', isReady);
     await admin.delete(pods, pod.metadata);
     const ended = await podUntil(pod, 'to end', inPhase('Succeeded'));
-    expect(main(ended)?.state?.terminated).toMatchObject({ exitCode: 0, reason: 'Completed' });
-    expect((await kubectl('-n', namespace, 'logs', 'pod')).stdout).toBe('ready\nbye\n');
-    await admin.patch(pods, pod.metadata, { kind: 'merge', body: { metadata: { finalizers: null } } });
-    await awaitDeletion(admin, pods, pod.metadata, TIMEOUT);
+    expect(main(ended)?.state?.terminated).toMatchObject({
+      exitCode: 0,
+      reason: 'Completed',
+      message: 'hook\n',
+    });
+    expect((await cluster.kubectl('-n', namespace, 'logs', 'pod')).stdout).toBe('ready\nbye\n');
+    await letGo(pod);
   });
 
   it('is killed when its time is over', async () => {
-    const script = `trap '' TERM; echo $$; while :; do sleep 0.05; done`;
-    const spec = { terminationGracePeriodSeconds: 1, containers: [shell(script)] };
-    const pod = await createPod(await newNamespace(), spec, { finalizers: ['example.com/hold'] });
-    await podUntil(pod, 'to be Ready', isReady);
+    const spec = { terminationGracePeriodSeconds: 1, containers: [shell(ignoringTerm, { readinessProbe })] };
+    const pod = await createPod(await cluster.namespace(), spec, held);
     const pid = await pidOf(pod);
     await admin.delete(pods, pod.metadata);
     const ended = await podUntil(pod, 'to end', inPhase('Failed'));
     expect(main(ended)?.state?.terminated?.exitCode).toBe(137);
     await expectGone([pid]);
-    await admin.patch(pods, pod.metadata, { kind: 'merge', body: { metadata: { finalizers: null } } });
-    await awaitDeletion(admin, pods, pod.metadata, TIMEOUT);
+    await letGo(pod);
   });
 
   it('by force is killed at once', async () => {
-    const script = `trap '' TERM; echo $$; while :; do sleep 0.05; done`;
-    const pod = await createPod(await newNamespace(), { containers: [shell(script)] });
-    await podUntil(pod, 'to be Ready', isReady);
+    const pod = await createPod(await cluster.namespace(), {
+      containers: [shell(ignoringTerm, { readinessProbe })],
+    });
     const pid = await pidOf(pod);
-    expect(pid).toBeGreaterThan(1);
     await admin.delete(pods, pod.metadata, { gracePeriodSeconds: 0 });
     await expectGone([pid]);
   });
 
   it('goes with its namespace', async () => {
-    const namespace = await newNamespace();
+    const namespace = `going-${randomBytes(4).toString('hex')}`;
+    await admin.create(namespaces, { metadata: { name: namespace } });
+    await awaitObject(admin, serviceAccounts, { namespace, name: 'default' }, () => true, {
+      ...TIMEOUT,
+      until: 'to be made',
+    });
     const pod = await createPod(namespace, {
-      containers: [shell('trap "exit 0" TERM; while :; do sleep 0.05; done')],
+      terminationGracePeriodSeconds: 1,
+      containers: [shell('exec sleep 60')],
     });
     await podUntil(pod, 'to be Ready', isReady);
     await admin.delete(namespaces, { name: namespace });
-    await awaitDeletion(admin, namespaces, { name: namespace }, TIMEOUT);
+    await expect(awaitDeletion(admin, namespaces, { name: namespace }, TIMEOUT)).resolves.toBeUndefined();
   });
 });
 
-it('a Pod that outlives its deadline fails', async () => {
-  const pod = await createPod(await newNamespace(), {
+it.concurrent('a Pod that outlives its deadline fails', async () => {
+  const pod = await createPod(await cluster.namespace(), {
     activeDeadlineSeconds: 1,
     containers: [shell('exec sleep 60')],
   });
@@ -467,8 +501,8 @@ it('a Pod that outlives its deadline fails', async () => {
   expect(main(failed)?.state?.terminated?.exitCode).toBe(143);
 });
 
-it('a Pod with a scheduling gate waits for it', async () => {
-  const pod = await createPod(await newNamespace(), {
+it.concurrent('a Pod with a scheduling gate waits for it', async () => {
+  const pod = await createPod(await cluster.namespace(), {
     schedulingGates: [{ name: 'example.com/quota' }],
     restartPolicy: 'Never',
     containers: [shell('true')],
@@ -483,8 +517,8 @@ it('a Pod with a scheduling gate waits for it', async () => {
   await podUntil(pod, 'to succeed', inPhase('Succeeded'));
 });
 
-describe('servers in Pods', () => {
-  const server = `require('node:net').createServer((s) => s.end(process.env.HOSTNAME)).listen(18080, process.env.IP)`;
+describe.concurrent('servers in Pods', () => {
+  const server = `require('node:net').createServer((s) => s.on('error', () => {}).end(process.env.HOSTNAME)).listen(18080, process.env.IP)`;
   const serverPod = (namespace: string, name: string): Promise<Stored<Pod>> =>
     createPod(
       namespace,
@@ -504,14 +538,14 @@ describe('servers in Pods', () => {
     );
 
   it('listen on the same port, each on its address', async () => {
-    const namespace = await newNamespace();
+    const namespace = await cluster.namespace();
     const made = await Promise.all([serverPod(namespace, 'one'), serverPod(namespace, 'two')]);
     const ready = await Promise.all(made.map((pod) => podUntil(pod, 'to be Ready', isReady)));
     expect(await Promise.all(ready.map((pod) => answerOf(pod.status?.podIP ?? '')))).toEqual(['one', 'two']);
   });
 
   it('are ready when their probe says so, and no longer', async () => {
-    const namespace = await newNamespace();
+    const namespace = await cluster.namespace();
     const flag = '$TASKFLOW_MOUNT_FLAG/ready';
     await admin.create(configMaps, { metadata: { namespace, name: 'flag' }, data: {} });
     const pod = await createPod(namespace, {
@@ -543,27 +577,30 @@ describe('servers in Pods', () => {
       terminationGracePeriodSeconds: 1,
       containers: [shell('exec sleep 60', { livenessProbe })],
     };
-    const pod = await createPod(await newNamespace(), spec);
+    const pod = await createPod(await cluster.namespace(), spec);
     const restarted = await podUntil(pod, 'to restart', (now) => (main(now)?.restartCount ?? 0) > 0);
     expect(main(restarted)?.lastState?.terminated?.exitCode).toBe(143);
   });
 });
 
-describe('an image that is no process', () => {
+describe.concurrent('an image that is no process', () => {
   const pretended = (annotations: Record<string, string>, restartPolicy = 'Always'): Promise<Stored<Pod>> =>
-    newNamespace().then((namespace) =>
-      createPod(
-        namespace,
-        { restartPolicy, containers: [{ name: 'main', image: 'nginx:1.27' }] },
-        { annotations },
-      ),
-    );
+    cluster
+      .namespace()
+      .then((namespace) =>
+        createPod(
+          namespace,
+          { restartPolicy, containers: [{ name: 'main', image: 'nginx:1.27' }] },
+          { annotations },
+        ),
+      );
   const annotate = (pod: Stored<Pod>, annotations: Record<string, string | null>): Promise<unknown> =>
     admin.patch(pods, pod.metadata, { kind: 'merge', body: { metadata: { annotations } } });
 
   it('is said to run until it is deleted', async () => {
     const pod = await pretended({});
-    await podUntil(pod, 'to be Ready', isReady);
+    const running = await podUntil(pod, 'to be Ready', isReady);
+    expect(main(running)?.state?.running).toBeDefined();
     await admin.delete(pods, pod.metadata);
     await awaitDeletion(admin, pods, pod.metadata, TIMEOUT);
   });

@@ -6,6 +6,7 @@ import { awaitObject } from '../../src/kube/await-object.ts';
 import { namespaces, serviceAccounts } from '../../src/kube/builtin-resources.ts';
 import { KubeClient } from '../../src/kube/client.ts';
 import { openConnection } from '../../src/kube/connection.ts';
+import { NotFound } from '../../src/kube/errors.ts';
 
 export interface TestCluster {
   readonly admin: KubeClient;
@@ -33,7 +34,9 @@ export function useCluster(): TestCluster {
   const made: string[] = [];
   afterAll(async () => {
     // Not waited for: the control plane goes on deleting while the next file runs.
-    await Promise.all(made.map((name) => admin.delete(namespaces, { name })));
+    const deletions = await Promise.allSettled(made.map((name) => admin.delete(namespaces, { name })));
+    for (const { reason } of deletions.filter((result) => result.status === 'rejected'))
+      if (!(reason instanceof NotFound)) throw reason;
     await connection.close();
   });
   return {

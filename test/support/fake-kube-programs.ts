@@ -13,7 +13,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
-export const FAKE_ANSWERS: Readonly<Record<string, string>> = {
+const FAKE_ANSWERS: Readonly<Record<string, string>> = {
   etcd: 'etcd Version: 3.6.8',
   'kube-apiserver': 'Kubernetes v1.36.3',
   'kube-controller-manager': 'Kubernetes v1.36.3',

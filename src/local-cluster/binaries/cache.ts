@@ -38,7 +38,7 @@ export const cacheSource: Source = {
   },
 };
 
-export function cacheEntry(env: NodeJS.ProcessEnv): string {
+function cacheEntry(env: NodeJS.ProcessEnv): string {
   const configured = env['XDG_CACHE_HOME'];
   // The XDG specification wants relative values ignored.
   const root =

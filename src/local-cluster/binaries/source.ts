@@ -26,7 +26,7 @@ export interface FindBinariesOptions {
   readonly download?: DownloadOptions;
 }
 
-export interface DownloadOptions {
+interface DownloadOptions {
   /** Where releases of Kubernetes are, up to and without `/v1.2.3/bin/…`. */
   readonly kubernetesBase?: string;
   /** Where releases of etcd are, up to and without `/v1.2.3/etcd-…`. */

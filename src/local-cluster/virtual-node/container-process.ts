@@ -52,17 +52,11 @@ export class ProcessContainer implements LiveContainer {
     this.#preStop = preStop && ((timeoutMs) => preStop(this, timeoutMs));
     const [command, ...args] = launch.argv;
     const { name, cwd, env } = launch;
-    const { process, stdout, stderr } = keeper.spawnPiped({
-      name,
-      command,
-      args,
-      cwd,
-      env,
-      logFile: log.path,
-    });
-    this.#process = process;
+    const child = keeper.spawnPiped({ name, command, args, cwd, env, logFile: log.path });
+    const { stdout, stderr } = child;
+    this.#process = child.process;
     const recorded = Promise.all([log.record('stdout', stdout), log.record('stderr', stderr)]);
-    this.exited = process.exited.then(async (exit) => {
+    this.exited = child.process.exited.then(async (exit) => {
       clearTimeout(this.#kill?.timer);
       const release = setTimeout(() => [stdout, stderr].forEach((pipe) => pipe.destroy()), DRAIN_MS);
       await recorded;
@@ -80,9 +74,20 @@ export class ProcessContainer implements LiveContainer {
     clearTimeout(this.#kill?.timer);
     this.#kill = { at, timer: setTimeout(() => this.#process.signal('SIGKILL'), graceMs) };
     if (!first) return;
-    const terminate = (): void => this.#process.signal('SIGTERM');
+    const terminate = (): void => this.#terminate();
     if (this.#preStop) this.#preStop(graceMs).then(terminate, terminate);
     else terminate();
+  }
+
+  /** To the main process alone, as in a container: what it does about its children is its own affair. */
+  #terminate(): void {
+    const { exit, pid } = this.#process;
+    if (exit || pid === undefined) return;
+    try {
+      process.kill(pid, 'SIGTERM');
+    } catch {
+      // It ended by itself in this moment.
+    }
   }
 
   /** Runs a command where the container runs: same environment, same directory. True if it exits with 0. */
@@ -90,7 +95,7 @@ export class ProcessContainer implements LiveContainer {
     const [command, ...args] = argv;
     if (command === undefined || this.#process.exit) return false;
     const { name, cwd, env } = this.#launch;
-    const { process, stdout, stderr } = this.#keeper.spawnPiped({
+    const child = this.#keeper.spawnPiped({
       name: `${name}: ${command}`,
       command,
       args,
@@ -98,11 +103,12 @@ export class ProcessContainer implements LiveContainer {
       env,
       logFile: this.#log.path,
     });
-    stdout.resume();
-    stderr.resume();
-    const timer = setTimeout(() => process.signal('SIGKILL'), timeoutMs);
-    void this.#process.exited.then(() => process.signal('SIGKILL'));
-    const exit = await process.exited;
+    child.stdout.resume();
+    child.stderr.resume();
+    const kill = (): void => child.process.signal('SIGKILL');
+    const timer = setTimeout(kill, timeoutMs);
+    void this.#process.exited.then(kill);
+    const exit = await child.process.exited;
     clearTimeout(timer);
     return exit.kind === 'code' && exit.code === 0;
   }

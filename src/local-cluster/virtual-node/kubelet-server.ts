@@ -4,6 +4,7 @@
  * the API server's own certificate names: a certificate of an ordinary user
  * would otherwise read any log past RBAC.
  */
+import { access } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -104,6 +105,9 @@ export class KubeletServer {
     const previous = query.get('previous') === 'true';
     const log = runner.log(container, previous);
     if (!log) throw new Refusal(400, withoutLog(runner, container, previous));
+    await access(log.path).catch(() => {
+      throw new Refusal(404, `the log of container "${container}" in pod "${pod}" is gone`);
+    });
     const leaving = new AbortController();
     response.once('close', () => leaving.abort());
     response.writeHead(200, { 'content-type': 'text/plain' });

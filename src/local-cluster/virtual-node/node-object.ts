@@ -8,7 +8,7 @@ import { arch, cpus, platform, release, totalmem, type } from 'node:os';
 import { type Lease, leases, namespaces, type Node, nodes } from '../../kube/builtin-resources.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { systemClock } from '../../kube/clock.ts';
-import { AlreadyExists, NotFound } from '../../kube/errors.ts';
+import { AlreadyExists, Forbidden, NotFound } from '../../kube/errors.ts';
 import type { Stored } from '../../kube/resource-type.ts';
 import { DOMAIN } from './annotations.ts';
 import type { NodeCapacity } from './downward-api.ts';
@@ -27,6 +27,8 @@ const LEASE_SECONDS = 40;
 const HEARTBEAT_MS = 10_000;
 const STATUS_MS = 60_000;
 const MAX_PODS = '200';
+const RIGHTS_TIMEOUT_MS = 10_000;
+const RIGHTS_RETRY_MS = 50;
 
 /** What the machine has, as a node's capacity tells it. Nothing enforces it. */
 export function machineCapacity(): NodeCapacity {
@@ -103,9 +105,9 @@ export async function keepNode(
   identity: NodeIdentity,
   signal: AbortSignal,
   onError: (error: unknown) => void,
-): Promise<{ readonly stopped: Promise<void> }> {
+): Promise<void> {
   const keeper = new NodeKeeper(client, identity, signal);
-  await keeper.register();
+  await onceAllowed(() => keeper.register(), signal);
   await keeper.heartbeat();
   const loop = async (everyMs: number, task: () => Promise<void>): Promise<void> => {
     for (;;) {
@@ -114,8 +116,19 @@ export async function keepNode(
       await task().catch((error: unknown) => signal.aborted || onError(error));
     }
   };
-  const loops = [loop(HEARTBEAT_MS, () => keeper.heartbeat()), loop(STATUS_MS, () => keeper.register())];
-  return { stopped: Promise.all(loops).then(() => {}) };
+  void loop(HEARTBEAT_MS, () => keeper.heartbeat());
+  void loop(STATUS_MS, () => keeper.register());
+}
+
+/** The API server learns of a role that was just granted by a watch of its own, a moment later. */
+async function onceAllowed(task: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  for (const deadline = Date.now() + RIGHTS_TIMEOUT_MS; ; await systemClock.sleep(RIGHTS_RETRY_MS, signal)) {
+    try {
+      return await task();
+    } catch (error) {
+      if (!(error instanceof Forbidden) || Date.now() > deadline || signal.aborted) throw error;
+    }
+  }
 }
 
 class NodeKeeper {
@@ -124,6 +137,7 @@ class NodeKeeper {
   readonly #signal: AbortSignal;
   readonly #bootId = randomUUID();
   #uid: string | undefined;
+  #renewedAt = Date.now();
 
   constructor(client: KubeClient, identity: NodeIdentity, signal: AbortSignal) {
     this.#client = client;
@@ -160,6 +174,10 @@ class NodeKeeper {
       if (!(error instanceof NotFound)) throw error;
       await this.#createLease({ metadata: { ...ref, ...this.#owner() }, spec });
     }
+    // After a gap (a machine that slept) the node counts as dead until its status says otherwise.
+    const gapMs = Date.now() - this.#renewedAt;
+    this.#renewedAt = Date.now();
+    if (gapMs > 1000 * LEASE_SECONDS) await this.register();
   }
 
   async #ensureNode(): Promise<{ uid: string; status: Node['status'] }> {

@@ -10,7 +10,7 @@ export function virtualNodeRules(nodeName: string): Rules {
   return [
     // The node itself and its heartbeat. Creation cannot be limited to a name.
     { apiGroups: [''], resources: ['nodes'], verbs: ['create'] },
-    { apiGroups: [''], resources: ['nodes'], resourceNames: [nodeName], verbs: ['get', 'patch'] },
+    { apiGroups: [''], resources: ['nodes'], resourceNames: [nodeName], verbs: ['list', 'watch', 'patch'] },
     { apiGroups: [''], resources: ['nodes/status'], resourceNames: [nodeName], verbs: ['patch'] },
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
     {

@@ -2,10 +2,12 @@
  * One loopback address per live Pod, so that servers of different Pods can
  * listen on the same port. Clusters on one machine differ in the second byte.
  */
+import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 export const HOST_ADDRESS = '127.0.0.1';
-const PER_NETWORK = 254 * 254;
+const PER_BLOCK = 254;
+const PER_NETWORK = PER_BLOCK * PER_BLOCK;
 
 export interface PodAddresses {
   /** The address of that Pod; the preferred one if it is free. Asking twice gives the same. */
@@ -13,10 +15,11 @@ export interface PodAddresses {
   release(uid: string): void;
 }
 
-export function loopbackNetwork(index: number): PodAddresses {
+/** Control planes on one machine share the networks; beginning at random blocks, they rarely meet. */
+export function loopbackNetwork(index: number, firstBlock = randomInt(PER_BLOCK)): PodAddresses {
   const byPod = new Map<string, string>();
   const taken = new Set<string>();
-  let next = 0;
+  let next = firstBlock * PER_BLOCK;
   // Addresses are handed out in turn: a client of a Pod just gone does not reach its successor.
   const free = (): string => {
     for (let tried = 0; tried < PER_NETWORK; tried++) {
@@ -55,7 +58,7 @@ export function hasLoopbackNetwork(index: number): Promise<boolean> {
 }
 
 function addressAt(index: number, position: number): string {
-  return `127.${16 + index}.${1 + Math.floor(position / 254)}.${1 + (position % 254)}`;
+  return `127.${16 + index}.${1 + Math.floor(position / PER_BLOCK)}.${1 + (position % PER_BLOCK)}`;
 }
 
 function isIn(index: number, address: string): boolean {

@@ -35,6 +35,8 @@ interface Live {
 }
 
 const DEFAULT_GRACE_SECONDS = 30;
+/** Sidecars share the Pod's grace with the containers before them, but get this much in any case. */
+const SIDECAR_GRACE_MS = 1_000;
 
 export class PodContainers {
   readonly records = new Map<string, ContainerRecord>();
@@ -46,6 +48,7 @@ export class PodContainers {
   readonly #logs = new Map<string, ContainerLog>();
   /** False from the end of the Pod on: nothing starts any more, and what exits stays ended. */
   #starting = true;
+  #endingSince: number | undefined;
 
   constructor(context: ContainersContext, sandbox: PodSandbox, pod: () => StoredPod, onChange: () => void) {
     this.#context = context;
@@ -147,9 +150,11 @@ export class PodContainers {
     this.#starting = false;
     const workers = [...this.#live.values()].filter(({ part }) => part.role !== 'sidecar');
     for (const { run } of workers) run.stop(graceMs);
+    this.#endingSince ??= Date.now();
     if (workers.length > 0) return;
     const [last] = [...this.records.keys()].toReversed().flatMap((name) => this.#live.get(name) ?? []);
-    last?.run.stop(graceMs);
+    const leftMs = graceMs - (Date.now() - this.#endingSince);
+    last?.run.stop(graceMs === 0 ? 0 : Math.max(SIDECAR_GRACE_MS, leftMs));
   }
 
   /** The same at once, for all. */

@@ -7,7 +7,7 @@
  * that may be old.
  */
 import { pods } from '../../kube/builtin-resources.ts';
-import { Conflict, NotFound } from '../../kube/errors.ts';
+import { Conflict, Invalid, NotFound } from '../../kube/errors.ts';
 import { askedCompletion, askedFailure, FAIL } from './annotations.ts';
 import { type ContainerRecord, wait } from './container-record.ts';
 import { AwaitsObject, referenceKey, type ReferenceListener } from './object-references.ts';
@@ -154,8 +154,10 @@ export class PodRunner {
     if (this.#removed) return this.#leave();
     if (this.#isDeleted || this.#isPastDeadline()) this.#containers.end(this.#graceMs());
     else if (!isTerminal(this.#pod.status?.phase)) await this.#advance();
+    // Asked before the status is written: only a status that tells of the end may be the last.
+    const isOver = this.#isDeleted && this.#containers.nothingRuns;
     await this.#publish();
-    if (this.#isDeleted && this.#containers.nothingRuns) await this.#deleteObject();
+    if (isOver) await this.#deleteObject();
   }
 
   async #load(): Promise<void> {
@@ -296,10 +298,11 @@ export class PodRunner {
       this.#adopt(await client.patch(pods, this.#pod.metadata, { kind: 'strategic', body: patch }, options));
     } catch (error) {
       // Gone, or replaced by another Pod of the same name: the watch will say so.
-      if (error instanceof Conflict) this.#wakeNoLaterThan(this.#retryTime());
-      else if (!(error instanceof NotFound)) throw error;
+      if (!(error instanceof NotFound || isOtherUid(error))) throw error;
     }
-    if (isTerminal(this.#pod.status?.phase)) this.#unfollow();
+    if (!isTerminal(this.#pod.status?.phase)) return;
+    this.#unfollow();
+    await this.#sandbox.clear();
   }
 
   #facts(): PodFacts {
@@ -360,6 +363,11 @@ export class PodRunner {
     const delay = Math.min(LONGEST_TIMER_MS, Math.max(0, this.#wakeAt - Date.now()));
     this.#timer = setTimeout(() => this.#wake(), delay);
   }
+}
+
+/** The patch names a uid that the stored object does not have. */
+function isOtherUid(error: unknown): boolean {
+  return error instanceof Invalid && error.causes.some(({ field }) => field === 'metadata.uid');
 }
 
 /** What of the metadata the Pod's own volumes may show. */

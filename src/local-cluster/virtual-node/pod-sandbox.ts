@@ -2,7 +2,7 @@
  * What the containers of one Pod share: a directory, an address, volumes. And
  * what each of them is started with: environment, command line, directory.
  */
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { configMaps, secrets } from '../../kube/builtin-resources.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -104,7 +104,7 @@ export class PodSandbox {
     const [command, ...args] = commandLine(container, env);
     if (command === undefined)
       throw new NoCommand('no command specified: an image "process" needs the command in the spec');
-    await rm(dir, { recursive: true, force: true });
+    await removeAll(dir);
     await Promise.all([own.home, own.tmp].map((path) => mkdir(path, { recursive: true, mode: 0o700 })));
     await this.#makeParts(mounts);
     await this.#writeKubeconfig(told, pod);
@@ -118,9 +118,14 @@ export class PodSandbox {
     };
   }
 
+  /** What a Pod that has ended leaves are its logs; its files, secrets among them, go. */
+  async clear(): Promise<void> {
+    await Promise.all(['volumes', 'containers'].map((part) => removeAll(join(this.#dir, part))));
+  }
+
   async destroy(): Promise<void> {
     this.#context.addresses.release(this.#uid);
-    await rm(this.#dir, { recursive: true, force: true, maxRetries: 3 });
+    await removeAll(this.#dir);
   }
 
   #baseEnvironment(pod: StoredPod): Environment {
@@ -201,6 +206,16 @@ export class PodSandbox {
     };
     await writeFile(path, JSON.stringify(config, undefined, 2), { mode: 0o600 });
   }
+}
+
+/** Directories of Pods that went while nobody looked. */
+export async function removeOrphans(podsDir: string, isKnown: (uid: string) => boolean): Promise<void> {
+  const orphans = (await readdir(podsDir)).filter((uid) => !isKnown(uid));
+  await Promise.all(orphans.map((uid) => removeAll(join(podsDir, uid))));
+}
+
+async function removeAll(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true, maxRetries: 3 });
 }
 
 function kubeconfigEnvironment(dir: string, mounts: readonly MountedPath[]): Environment {

@@ -7,8 +7,8 @@ import { perform, startProbes } from './probes.ts';
 /** Sleeps end when the test says so, and are recorded. */
 function manualClock(): {
   slept: number[];
-  tick(): Promise<void>;
-  clock: Parameters<typeof startProbes>[4] & object;
+  tick: () => Promise<void>;
+  clock: { sleep(ms: number): Promise<void> };
 } {
   const slept: number[] = [];
   let wake: (() => void) | undefined;
@@ -19,7 +19,6 @@ function manualClock(): {
       await new Promise((resolve) => setImmediate(resolve));
     },
     clock: {
-      now: () => 0,
       sleep: (ms) => {
         slept.push(ms);
         return new Promise((resolve) => (wake = resolve));
@@ -31,7 +30,7 @@ function manualClock(): {
 function probed(
   container: Omit<Container, 'name'>,
   answers: boolean[],
-): { events: string[]; tick(): Promise<void>; slept: number[]; stop(): void } {
+): { events: string[]; tick: () => Promise<void>; slept: number[]; stop: () => void } {
   const events: string[] = [];
   const { clock, tick, slept } = manualClock();
   const stopping = new AbortController();

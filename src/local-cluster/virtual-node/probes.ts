@@ -33,7 +33,7 @@ export function startProbes(
   target: ProbeTarget,
   events: ProbeEvents,
   signal: AbortSignal,
-  clock: Clock = systemClock,
+  clock: Pick<Clock, 'sleep'> = systemClock,
 ): void {
   const { startupProbe, livenessProbe, readinessProbe } = container;
   const loop = (probe: Probe, report: (passing: boolean) => boolean, readiness = false): void => {
@@ -66,7 +66,7 @@ interface ProbeLoop {
   readonly report: (passing: boolean) => boolean;
   readonly readiness: boolean;
   readonly signal: AbortSignal;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, 'sleep'>;
 }
 
 async function probeLoop({ probe, check, report, readiness, signal, clock }: ProbeLoop): Promise<void> {

@@ -1,11 +1,12 @@
 /**
- * Binds every Pod that has no node to the one there is. A Pod is tried again
- * after a failure until it is bound or gone; at most one attempt per Pod runs.
+ * Binds every Pod that has no node to the one there is, unless it is gated or
+ * the node is cordoned. A Pod is tried again after a failure until it is bound
+ * or gone; at most one attempt per Pod runs.
  */
-import { type Pod, pods } from '../../kube/builtin-resources.ts';
+import { type Node, nodes, type Pod, pods } from '../../kube/builtin-resources.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { systemClock } from '../../kube/clock.ts';
-import { Conflict, Forbidden, NotFound } from '../../kube/errors.ts';
+import { Conflict, NotFound } from '../../kube/errors.ts';
 import { Reflector } from '../../kube/reflector.ts';
 import { objectKey, type Stored } from '../../kube/resource-type.ts';
 
@@ -21,34 +22,46 @@ export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #stopping = new AbortController();
   readonly #inFlight = new Set<string>();
+  readonly #node: Reflector<Node>;
   readonly #unbound: Reflector<Pod>;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
+    const { client, nodeName, onError } = options;
+    this.#node = new Reflector({
+      client,
+      type: nodes,
+      fieldSelector: `metadata.name=${nodeName}`,
+      onChange: () => {
+        for (const pod of this.#unbound.values()) void this.#consider(pod);
+      },
+      onError,
+    });
     this.#unbound = new Reflector({
-      client: options.client,
+      client,
       type: pods,
       fieldSelector: 'spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed',
       onChange: ({ type, object }) => {
         if (type !== 'deleted') void this.#consider(object);
       },
-      onError: options.onError,
+      onError,
     });
   }
 
-  start(): this {
+  async start(): Promise<void> {
+    await this.#node.start().synced;
     this.#unbound.start();
-    return this;
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#unbound.stop();
+    await Promise.all([this.#node.stop(), this.#unbound.stop()]);
   }
 
   async #consider(pod: Stored<Pod>): Promise<void> {
     const { uid } = pod.metadata;
-    if (!isSchedulable(pod) || this.#inFlight.has(uid)) return;
+    const node = this.#node.get(this.#options.nodeName);
+    if (!isSchedulable(pod, node) || this.#inFlight.has(uid)) return;
     this.#inFlight.add(uid);
     try {
       while (!this.#stopping.signal.aborted && this.#isWaiting(pod) && !(await this.#bind(pod)))
@@ -79,14 +92,23 @@ export class Scheduler {
       });
       return true;
     } catch (error) {
-      // Bound already, gone, or in a namespace that is going.
-      if (error instanceof Conflict || error instanceof NotFound || error instanceof Forbidden) return true;
+      // Bound already, or gone.
+      if (error instanceof Conflict || error instanceof NotFound) return true;
       if (!this.#stopping.signal.aborted) onError(error);
       return false;
     }
   }
 }
 
-export function isSchedulable({ metadata, spec }: Pod): boolean {
-  return metadata?.deletionTimestamp === undefined && (spec?.schedulingGates ?? []).length === 0;
+export function isSchedulable({ metadata, spec }: Pod, node: Node | undefined): boolean {
+  if (metadata?.deletionTimestamp !== undefined || (spec?.schedulingGates ?? []).length > 0) return false;
+  return !node?.spec?.unschedulable || toleratesCordon(spec);
+}
+
+/** Pods of DaemonSets do; they stay on a node that is drained. */
+function toleratesCordon(spec: Pod['spec']): boolean {
+  return (spec?.tolerations ?? []).some(
+    ({ key, operator }) =>
+      operator === 'Exists' && (key === undefined || key === 'node.kubernetes.io/unschedulable'),
+  );
 }

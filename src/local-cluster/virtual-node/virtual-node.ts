@@ -17,6 +17,7 @@ import { ObjectReferences } from './object-references.ts';
 import { DEFAULT_NODE_NAME } from './permissions.ts';
 import { hasLoopbackNetwork, loopbackNetwork, type PodAddresses, singleAddress } from './pod-addresses.ts';
 import { PodRunner, type PodRunnerContext } from './pod-runner.ts';
+import { removeOrphans } from './pod-sandbox.ts';
 import { restartBackoff } from './restart-policy.ts';
 import { Scheduler } from './scheduler.ts';
 import { VolumeProvisioner } from './volume-provisioner.ts';
@@ -94,14 +95,14 @@ export async function startVirtualNode(options: VirtualNodeOptions): Promise<Vir
   };
   try {
     const kubeletPort = await server.listen();
-    await Promise.all([
-      keepNode(client, { name, kubeletPort }, stopping.signal, onError),
-      provisioner.start(),
-    ]);
+    // First, since it waits for the rights that everything else needs too.
+    await keepNode(client, { name, kubeletPort }, stopping.signal, onError);
+    await provisioner.start();
     bound.start();
     // Pods of an earlier life take their addresses back before new ones come.
     await bound.synced;
-    scheduler.start();
+    await removeOrphans(podsDir, (uid) => runners.has(uid));
+    await scheduler.start();
     return { name, kubeletPort, stop };
   } catch (error) {
     await stop();
@@ -127,6 +128,10 @@ class PodRunners {
     return [...this.#byUid.values()].findLast(
       ({ pod: { metadata } }) => metadata.namespace === namespace && metadata.name === name,
     );
+  }
+
+  has(uid: string): boolean {
+    return this.#byUid.has(uid);
   }
 
   apply({ type, object }: Change<Pod>): void {
