@@ -73,7 +73,12 @@ export async function readClaim(directory: PlaneDirectory): Promise<Claim | unde
   const text = await readIfPresent(directory.claim());
   if (text === undefined) return undefined;
   const claim = JSON.parse(text) as Claim;
-  return (await processStart(claim.pid)) === claim.processStart ? claim : undefined;
+  return (await isHeld(claim)) ? claim : undefined;
+}
+
+/** Whether the process that made the claim still lives. */
+export async function isHeld({ pid, processStart: start }: Claim): Promise<boolean> {
+  return (await processStart(pid)) === start;
 }
 
 async function linked(from: string, to: string): Promise<boolean> {
@@ -103,8 +108,9 @@ async function killLeftovers(directory: PlaneDirectory): Promise<void> {
 async function processStart(pid: number): Promise<string | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // Field 22; the second one, the name in brackets, may hold spaces.
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    // Fields 3 and 22; the second one, the name in brackets, may hold spaces.
+    const [state, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return state === 'Z' ? undefined : rest[18];
   } catch {
     const started = await ps(pid, 'lstart');
     return started === '' ? undefined : started;

@@ -1,7 +1,7 @@
 /** `taskflow down`: ends what `taskflow up` started. */
 import type { Command } from 'commander';
 import { systemClock } from '../../kube/clock.ts';
-import { readClaim } from '../../local-cluster/claim.ts';
+import { isHeld, readClaim } from '../../local-cluster/claim.ts';
 import { PlaneDirectory } from '../../local-cluster/plane-directory.ts';
 import { DATA_DIR_OPTION, dataDir } from '../data-dir.ts';
 import { print, seconds } from '../terminal.ts';
@@ -21,7 +21,7 @@ export function addDownCommand(program: Command): void {
       if (!claim) return print(`no control plane is running in ${directory.path}`);
       const began = performance.now();
       process.kill(claim.pid, 'SIGTERM');
-      while (await readClaim(directory)) {
+      while (await isHeld(claim)) {
         // Killed outright, its reaper still takes the programs with it.
         if (performance.now() - began > GRACE_MS) process.kill(claim.pid, 'SIGKILL');
         await systemClock.sleep(LOOK_EVERY_MS);
