@@ -6,6 +6,7 @@ import { basename, join } from 'node:path';
 import { runSteps } from '../src/cli/progress.ts';
 import { type StartedPlane, startSteps } from '../src/cli/start-steps.ts';
 import { paint, print, printError, seconds } from '../src/cli/terminal.ts';
+import { messageOf } from '../src/kube/thrown.ts';
 import type { ControlPlane } from '../src/local-cluster/control-plane.ts';
 import type { Stage, Story } from './story.ts';
 
@@ -94,6 +95,6 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  printError(`${paint('red', 'error:')} ${error instanceof Error ? error.message : String(error)}`);
+  printError(`${paint('red', 'error:')} ${messageOf(error)}`);
   process.exitCode = 1;
 }

@@ -2,6 +2,7 @@
 import { Socket } from 'node:net';
 import { basename } from 'node:path';
 import { CommanderError } from 'commander';
+import { errorOf } from '../kube/thrown.ts';
 import { tellParent } from './parent-channel.ts';
 import { createProgram } from './program.ts';
 import { paint, printError } from './terminal.ts';
@@ -24,7 +25,7 @@ async function main(): Promise<void> {
 function report(error: unknown, verbose: boolean): number {
   // Commander has printed its own messages by now.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
-  const failure = error instanceof Error ? error : new Error(String(error));
+  const failure = errorOf(error);
   printError(`${paint('red', 'error:')} ${failure.message}`);
   if (verbose) printError(failure.stack ?? '');
   tellParent({ type: 'failed', message: failure.message });

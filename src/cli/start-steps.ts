@@ -9,6 +9,8 @@ import {
 import type { Step } from './progress.ts';
 import { seconds } from './terminal.ts';
 
+const LOG_PROGRESS_EVERY_MS = 15_000;
+
 export interface StartedPlane {
   plane?: ControlPlane;
 }
@@ -20,7 +22,7 @@ export function startSteps(options: ControlPlaneOptions, result: StartedPlane): 
     {
       title: 'Look for the Kubernetes programs',
       run: async (say) => {
-        const report = (event: PlaneEvent): void => say(describeEvent(event));
+        const report = seldomElsewhere((event) => say(describeEvent(event)));
         binaries = await findBinaries({ report, ...(options.signal && { signal: options.signal }) });
         return `Kubernetes ${binaries.version} from ${binaries.dir}`;
       },
@@ -42,6 +44,18 @@ export function startSteps(options: ControlPlaneOptions, result: StartedPlane): 
       },
     },
   ];
+}
+
+/** A terminal shows progress in place; a log file would get a line a second. */
+function seldomElsewhere(report: (event: PlaneEvent) => void): (event: PlaneEvent) => void {
+  if (process.stdout.isTTY) return report;
+  let last = -Infinity;
+  return (event) => {
+    const now = performance.now();
+    if (event.type === 'progress' && now - last < LOG_PROGRESS_EVERY_MS) return;
+    if (event.type === 'progress') last = now;
+    report(event);
+  };
 }
 
 export function describeEvent(event: PlaneEvent): string {
