@@ -4,8 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { mkdir, readFile, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { readFile, rm } from 'node:fs/promises';
 import type { PlaneDirectory } from '../local-cluster/plane-directory.ts';
 import type { MessageToParent } from './parent-channel.ts';
 import { runSteps } from './progress.ts';
@@ -17,9 +16,8 @@ export interface BackgroundOptions {
 }
 
 export async function startInBackground({ args, directory }: BackgroundOptions): Promise<void> {
-  // Outside of the directory: that one may be emptied by the child before it starts.
-  const logFile = `${directory.path}.log`;
-  await mkdir(dirname(logFile), { recursive: true, mode: 0o700 });
+  await directory.prepare();
+  const logFile = directory.log('up');
   await rm(logFile, { force: true });
   await runSteps([
     {

@@ -29,11 +29,12 @@ export class PlaneDirectory {
     await Promise.all([this.logs(), this.pids()].map((dir) => mkdir(dir, { recursive: true })));
   }
 
-  /** Forgets an earlier run. The claim stays: it is ours by now. */
+  /** Forgets an earlier run. The claim is ours by now, and whoever started us may be writing to the logs. */
   async clear(): Promise<void> {
+    const kept = [this.claim(), this.logs()];
     const old = (await readdir(this.path)).map((name) => join(this.path, name));
     await Promise.all(
-      old.filter((path) => path !== this.claim()).map((path) => rm(path, { recursive: true, force: true })),
+      old.filter((path) => !kept.includes(path)).map((path) => rm(path, { recursive: true, force: true })),
     );
     await this.prepare();
   }
