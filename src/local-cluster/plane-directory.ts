@@ -31,10 +31,10 @@ export class PlaneDirectory {
 
   /** Forgets an earlier run. The claim is ours by now, and whoever started us may be writing to the logs. */
   async clear(): Promise<void> {
-    const kept = [this.claim(), this.logs()];
+    const kept = new Set([this.claim(), this.logs()]);
     const old = (await readdir(this.path)).map((name) => join(this.path, name));
     await Promise.all(
-      old.filter((path) => !kept.includes(path)).map((path) => rm(path, { recursive: true, force: true })),
+      old.filter((path) => !kept.has(path)).map((path) => rm(path, { recursive: true, force: true })),
     );
     await this.prepare();
   }
