@@ -3,6 +3,7 @@ import type * as k8s from '@kubernetes/client-node';
 import { defineResource, type Json } from './resource-type.ts';
 
 export type ConfigMap = Json<k8s.V1ConfigMap>;
+export type Event = Json<k8s.CoreV1Event>;
 export type Namespace = Json<k8s.V1Namespace>;
 export type Node = Json<k8s.V1Node>;
 export type PersistentVolume = Json<k8s.V1PersistentVolume>;
@@ -17,6 +18,7 @@ export type ClusterRoleBinding = Json<k8s.V1ClusterRoleBinding>;
 export type StorageClass = Json<k8s.V1StorageClass>;
 
 export const configMaps = defineResource<ConfigMap>('v1', 'ConfigMap', 'configmaps', 'Namespaced');
+export const events = defineResource<Event>('v1', 'Event', 'events', 'Namespaced');
 export const namespaces = defineResource<Namespace>('v1', 'Namespace', 'namespaces', 'Cluster');
 export const nodes = defineResource<Node>('v1', 'Node', 'nodes', 'Cluster');
 export const persistentVolumes = defineResource<PersistentVolume>(

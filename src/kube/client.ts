@@ -2,9 +2,13 @@
  * The API verbs over raw JSON. Every call takes an AbortSignal and has a
  * deadline; answers that are not success become the classes of errors.ts.
  */
-import type { Dispatcher } from 'undici';
 import type { Connection } from './connection.ts';
-import { apiErrorFrom, type ApiStatus, type Attempt, ConnectionError } from './errors.ts';
+import { type ApiResource, discover, Discovery } from './discovery.ts';
+import { type ApiStatus, type Attempt, ConnectionError, RequestAborted } from './errors.ts';
+import { lines } from './json-lines.ts';
+import { ListSplitter } from './list-splitter.ts';
+import { Pace } from './pace.ts';
+import { pagesOf } from './pages.ts';
 import {
   apiVersionOf,
   type KubeObject,
@@ -17,10 +21,18 @@ import {
   type ResourceType,
   type Stored,
 } from './resource-type.ts';
+import { deleteRepeatable, patchRepeatable, updateRepeatable } from './retry.ts';
+import { type Impersonation, type RawRequest, Transport, type TransportOptions } from './transport.ts';
+
+export type { ClientObserver, RequestSample } from './transport.ts';
+export type KubeClientOptions = TransportOptions;
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
+  /** For all tries together; default 30 s. */
   readonly timeoutMs?: number;
+  /** False: one try. Which calls are tried again otherwise is in retry.ts. */
+  readonly retry?: boolean;
 }
 
 export interface WriteOptions extends CallOptions {
@@ -36,20 +48,30 @@ export interface ListOptions extends CallOptions {
   readonly limit?: number;
   readonly continue?: string | undefined;
   readonly resourceVersion?: string | undefined;
+  readonly resourceVersionMatch?: 'Exact' | 'NotOlderThan' | undefined;
 }
 
 export interface WatchOptions extends ListOptions {
   readonly timeoutSeconds?: number;
+  /** The current content first, as ADDED events up to a bookmark; see isInitialEventsEnd. */
+  readonly sendInitialEvents?: boolean;
 }
 
 export interface DeleteOptions extends CallOptions {
   readonly propagationPolicy?: 'Foreground' | 'Background' | 'Orphan';
   readonly gracePeriodSeconds?: number;
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
+  readonly dryRun?: boolean;
+}
+
+export interface ListMeta {
+  readonly resourceVersion: string;
+  /** Where the next page begins; empty or absent after the last one. */
+  readonly continue?: string;
 }
 
 export interface ObjectList<T extends KubeObject> {
-  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly metadata: ListMeta;
   readonly items: readonly Stored<T>[];
 }
 
@@ -57,7 +79,12 @@ export type WatchEvent<T extends KubeObject> =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: Stored<T> }
   | {
       readonly type: 'BOOKMARK';
-      readonly object: { readonly metadata: { readonly resourceVersion: string } };
+      readonly object: {
+        readonly metadata: {
+          readonly resourceVersion: string;
+          readonly annotations?: Readonly<Record<string, string>>;
+        };
+      };
     }
   | { readonly type: 'ERROR'; readonly object: ApiStatus };
 
@@ -74,22 +101,16 @@ const PATCH_CONTENT_TYPE = {
   apply: 'application/apply-patch+yaml',
 } as const;
 
-const DEFAULT_TIMEOUT_MS = 30_000;
-
-interface RawRequest extends CallOptions {
-  readonly method: Dispatcher.HttpMethod;
-  readonly path: string;
-  readonly query?: Record<string, string | number | boolean | undefined>;
-  readonly body?: unknown;
-  readonly contentType?: string;
-  readonly attempt: Attempt;
-}
-
 export class KubeClient {
   readonly #connection: Connection;
+  readonly #options: KubeClientOptions;
+  readonly #transport: Transport;
+  readonly #discovery = new Discovery(this);
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, options: KubeClientOptions = {}) {
     this.#connection = connection;
+    this.#options = options;
+    this.#transport = new Transport(connection, options);
   }
 
   get server(): string {
@@ -105,24 +126,55 @@ export class KubeClient {
       ...options,
       method: 'GET',
       path: resourcePath(type, ref),
+      repeatable: 'always',
       attempt: attemptAt('get', type, ref),
     });
   }
 
   /** One page; follow `metadata.continue` for the rest. */
-  list<T extends KubeObject>(type: ResourceType<T>, options: ListOptions = {}): Promise<ObjectList<T>> {
-    return this.#json<ObjectList<T>>({
-      ...options,
-      method: 'GET',
-      path: resourcePath(type, options),
-      query: {
-        ...selectors(options),
-        limit: options.limit,
-        continue: options.continue,
-        resourceVersion: options.resourceVersion,
-      },
-      attempt: attemptAt('list', type, options),
+  async list<T extends KubeObject>(type: ResourceType<T>, options: ListOptions = {}): Promise<ObjectList<T>> {
+    const list = await this.#json<ObjectList<T>>(listRequest(type, options));
+    for (const object of list.items) nameKind(type, object);
+    return list;
+  }
+
+  /**
+   * One page whose objects are given one by one while it arrives, so that even
+   * a large one does not hold the event loop. Tried once.
+   */
+  async listEach<T extends KubeObject>(
+    type: ResourceType<T>,
+    options: ListOptions,
+    onObject: (object: Stored<T>) => void,
+  ): Promise<{ readonly metadata: ListMeta }> {
+    const splitter = new ListSplitter();
+    const pace = new Pace();
+    await this.#transport.stream(listRequest(type, options), async (body) => {
+      for await (const chunk of body) {
+        for (const item of splitter.push(chunk))
+          onObject(nameKind(type, JSON.parse(item.toString('utf8')) as Stored<T>));
+        await pace.breathe();
+      }
     });
+    return JSON.parse(splitter.end()) as { metadata: ListMeta };
+  }
+
+  /**
+   * Every object once, fetched page by page. A list that takes so long that the
+   * server forgets where it was begins anew; what was given before is not given
+   * again, so the result is no snapshot then.
+   */
+  async *listAll<T extends KubeObject>(
+    type: ResourceType<T>,
+    options: Omit<ListOptions, 'continue'> = {},
+  ): AsyncGenerator<Stored<T>> {
+    const given = new Set<string>();
+    for await (const { items } of pagesOf(options, (page) => this.list(type, page)))
+      for (const object of items) {
+        if (given.has(object.metadata.uid)) continue;
+        given.add(object.metadata.uid);
+        yield object;
+      }
   }
 
   create<T extends KubeObject>(
@@ -150,6 +202,8 @@ export class KubeClient {
       }),
       query: writeQuery(options),
       body: options.ref ? object : { apiVersion: apiVersionOf(type), kind: type.kind, ...object },
+      // Without `ref` it is the object itself that is made.
+      repeatable: options.ref ? 'when-unconnected' : 'when-refused',
       attempt: attemptAt('create', type, ref, options.subresource),
     });
   }
@@ -166,6 +220,7 @@ export class KubeClient {
       path: resourcePath(type, { ...ref, subresource: options.subresource }),
       query: writeQuery(options),
       body: { apiVersion: apiVersionOf(type), kind: type.kind, ...object },
+      repeatable: updateRepeatable(object),
       attempt: attemptAt('update', type, ref, options.subresource),
     });
   }
@@ -183,18 +238,19 @@ export class KubeClient {
       query: { ...writeQuery(options), force: patch.kind === 'apply' ? patch.force : undefined },
       body: patch.body,
       contentType: PATCH_CONTENT_TYPE[patch.kind],
+      repeatable: patchRepeatable(patch),
       attempt: attemptAt('patch', type, ref, options.subresource),
     });
   }
 
-  /** Server-side apply of a whole object under one field manager. */
+  /** Server-side apply of a whole object under one field manager. `force` (default) takes fields from others. */
   apply<T extends KubeObject>(
     type: ResourceType<T>,
     object: T,
-    options: WriteOptions & { readonly fieldManager: string },
+    { force = true, ...options }: WriteOptions & { readonly fieldManager: string; readonly force?: boolean },
   ): Promise<Stored<T>> {
     const body = { apiVersion: apiVersionOf(type), kind: type.kind, ...object };
-    return this.patch(type, refOf(object), { kind: 'apply', body, force: true }, options);
+    return this.patch(type, refOf(object), { kind: 'apply', body, force }, options);
   }
 
   async delete(type: ResourceType, ref: ObjectRef, options: DeleteOptions = {}): Promise<void> {
@@ -208,16 +264,43 @@ export class KubeClient {
         propagationPolicy: options.propagationPolicy,
         gracePeriodSeconds: options.gracePeriodSeconds,
         preconditions: options.preconditions,
+        dryRun: options.dryRun ? ['All'] : undefined,
       },
+      repeatable: deleteRepeatable(options.preconditions),
       attempt: attemptAt('delete', type, ref),
     });
   }
 
-  /** Any other path, e.g. `/readyz`; the answer as text. */
+  /** Any other path, e.g. `/readyz`; the answer as text. Tried once, since the first answer is what a probe wants. */
   async text(path: string, options: CallOptions = {}): Promise<string> {
     const attempt = { verb: 'get', resource: path };
-    const response = await this.#send(this.#connection.calls, { ...options, method: 'GET', path, attempt });
-    return readText(response, attempt);
+    return (await this.#transport.call({ ...options, method: 'GET', path, attempt, repeatable: 'never' }))
+      .text;
+  }
+
+  /** GET of any other path; the answer as JSON, in the first form of `accept` that the server has. */
+  json<Result>(path: string, options: CallOptions & { readonly accept?: string } = {}): Promise<Result> {
+    const attempt = { verb: 'get', resource: path };
+    return this.#json<Result>({ ...options, method: 'GET', path, attempt, repeatable: 'always' });
+  }
+
+  /** What the server offers now: all groups with their preferred and other versions. */
+  discover(options: CallOptions = {}): Promise<ApiResource[]> {
+    return discover(this, options);
+  }
+
+  /** How objects of this kind are addressed; asks the server once per kind. */
+  resourceFor<T extends KubeObject>(
+    apiVersion: string,
+    kind: string,
+    options: CallOptions = {},
+  ): Promise<ResourceType<T>> {
+    return this.#discovery.resourceFor<T>(apiVersion, kind, options);
+  }
+
+  /** The same connection in the name of somebody else; needs the right to `impersonate`. */
+  impersonate(who: Impersonation): KubeClient {
+    return new KubeClient(this.#connection, { ...this.#options, impersonate: who });
   }
 
   /**
@@ -229,9 +312,8 @@ export class KubeClient {
     options: WatchOptions & { readonly onActivity?: () => void } = {},
   ): AsyncGenerator<WatchEvent<T>> {
     const attempt = attemptAt('watch', type, options);
-    const response = await this.#send(this.#connection.watches, {
-      ...options,
-      timeoutMs: 0,
+    const response = await this.#transport.open({
+      signal: options.signal,
       method: 'GET',
       path: resourcePath(type, options),
       query: {
@@ -239,8 +321,11 @@ export class KubeClient {
         watch: true,
         allowWatchBookmarks: true,
         resourceVersion: options.resourceVersion,
+        resourceVersionMatch: options.resourceVersionMatch,
+        sendInitialEvents: options.sendInitialEvents,
         timeoutSeconds: options.timeoutSeconds,
       },
+      repeatable: 'never',
       attempt,
     });
     options.onActivity?.();
@@ -248,43 +333,47 @@ export class KubeClient {
       for await (const line of lines(response.body, options.onActivity))
         yield JSON.parse(line) as WatchEvent<T>;
     } catch (error) {
-      throw new ConnectionError(attempt, error);
+      throw options.signal?.aborted
+        ? new RequestAborted(attempt, options.signal.reason)
+        : new ConnectionError(attempt, error);
     }
   }
 
-  async #json<Answer>(request: RawRequest): Promise<Answer> {
-    const response = await this.#send(this.#connection.calls, request);
-    return JSON.parse(await readText(response, request.attempt)) as Answer;
+  async #json<Result>(request: RawRequest): Promise<Result> {
+    const { text } = await this.#transport.call(request);
+    return JSON.parse(text) as Result;
   }
+}
 
-  async #send(agent: Dispatcher, request: RawRequest): Promise<Dispatcher.ResponseData> {
-    const timeoutMs = request.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-    let response: Dispatcher.ResponseData;
-    try {
-      response = await agent.request({
-        origin: this.#connection.server,
-        path: request.path,
-        method: request.method,
-        query: definedOnly(request.query ?? {}),
-        headers: {
-          ...this.#connection.headers(),
-          accept: 'application/json',
-          ...(request.body !== undefined && { 'content-type': request.contentType ?? 'application/json' }),
-        },
-        signal: deadline(request.signal, timeoutMs),
-        ...(request.body !== undefined && { body: JSON.stringify(request.body) }),
-      });
-    } catch (error) {
-      throw new ConnectionError(request.attempt, error);
-    }
-    if (response.statusCode < 300) return response;
-    throw apiErrorFrom(
-      request.attempt,
-      response.statusCode,
-      parseStatus(await readText(response, request.attempt)),
-      retryAfter(response),
-    );
-  }
+/** The bookmark that ends the first part of a watch with `sendInitialEvents`. */
+export function isInitialEventsEnd(event: WatchEvent<KubeObject>): boolean {
+  return (
+    event.type === 'BOOKMARK' && event.object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true'
+  );
+}
+
+function listRequest(type: ResourceType, options: ListOptions): RawRequest {
+  return {
+    ...options,
+    method: 'GET',
+    path: resourcePath(type, options),
+    query: {
+      ...selectors(options),
+      limit: options.limit,
+      continue: options.continue,
+      resourceVersion: options.resourceVersion,
+      resourceVersionMatch: options.resourceVersionMatch,
+    },
+    repeatable: 'always',
+    attempt: attemptAt('list', type, options),
+  };
+}
+
+/** In lists the server leaves out what it says for all; an object must not depend on the way it came. */
+function nameKind<T extends KubeObject>(type: ResourceType<T>, object: Stored<T>): Stored<T> {
+  object.apiVersion ??= apiVersionOf(type);
+  object.kind ??= type.kind;
+  return object;
 }
 
 function attemptAt(verb: string, type: ResourceType, at: PathParts, subresource?: string): Attempt {
@@ -304,51 +393,4 @@ function selectors(options: ListOptions): Record<string, string | undefined> {
 
 function writeQuery(options: WriteOptions): Record<string, string | undefined> {
   return { fieldManager: options.fieldManager, dryRun: options.dryRun ? 'All' : undefined };
-}
-
-function definedOnly<V>(record: Record<string, V | undefined>): Record<string, V> {
-  return Object.fromEntries(
-    Object.entries(record).filter((entry): entry is [string, V] => entry[1] !== undefined),
-  );
-}
-
-/** `timeoutMs` 0 means none: a watch is bounded by its own inactivity timer. */
-function deadline(signal: AbortSignal | undefined, timeoutMs: number): AbortSignal | null {
-  const signals = [...(signal ? [signal] : []), ...(timeoutMs > 0 ? [AbortSignal.timeout(timeoutMs)] : [])];
-  return signals.length === 0 ? null : AbortSignal.any(signals);
-}
-
-async function readText(response: Dispatcher.ResponseData, attempt: Attempt): Promise<string> {
-  try {
-    return await response.body.text();
-  } catch (error) {
-    throw new ConnectionError(attempt, error);
-  }
-}
-
-/** Proxies and early start-up answer with plain text. */
-function parseStatus(text: string): ApiStatus {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    if (typeof parsed === 'object' && parsed !== null) return parsed;
-  } catch {
-    // Not JSON: the text itself is the message.
-  }
-  return { message: text.trim() };
-}
-
-function retryAfter(response: Dispatcher.ResponseData): number | undefined {
-  const seconds = Number(response.headers['retry-after']);
-  return Number.isFinite(seconds) ? seconds * 1000 : undefined;
-}
-
-async function* lines(body: AsyncIterable<Buffer>, onActivity?: () => void): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = '';
-  for await (const chunk of body) {
-    onActivity?.();
-    const parts = (rest + decoder.decode(chunk, { stream: true })).split('\n');
-    rest = parts.pop() ?? '';
-    for (const part of parts) if (part !== '') yield part;
-  }
 }

@@ -2,9 +2,10 @@
 import { parseArgs } from 'node:util';
 import { table } from '../../src/cli/terminal.ts';
 import type { Bench, Row } from './bench.ts';
+import { kube } from './kube.ts';
 import { startStop } from './start-stop.ts';
 
-const BENCHES: readonly Bench[] = [startStop];
+const BENCHES: readonly Bench[] = [startStop, kube];
 
 const { values, positionals } = parseArgs({
   options: { short: { type: 'boolean', default: false } },
