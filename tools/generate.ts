@@ -5,12 +5,16 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { format } from 'prettier';
+import { chart } from './generate/chart.ts';
 import { cliReference } from './generate/cli-reference.ts';
+import { configurationReference } from './generate/configuration-reference.ts';
+import { crds } from './generate/crds.ts';
+import { rbac } from './generate/rbac.ts';
 
 type Generator = () => Promise<Readonly<Record<string, string>>>;
 
 /** Each gives file names below the repository and their content. */
-const GENERATORS: readonly Generator[] = [cliReference];
+const GENERATORS: readonly Generator[] = [cliReference, configurationReference, crds, rbac, chart];
 
 const root = dirname(import.meta.dirname);
 const checkOnly = process.argv.includes('--check');

@@ -14,6 +14,10 @@ export interface UpOptions {
   readonly clusters: number;
   readonly detach?: boolean;
   readonly audit?: boolean;
+  /** Names separated by commas; all where absent. */
+  readonly systems?: string;
+  readonly plugin?: string;
+  readonly operator: boolean;
 }
 
 export async function up(options: UpOptions): Promise<void> {
@@ -46,9 +50,26 @@ async function foreground(options: UpOptions, dir: DataDir): Promise<void> {
   );
   const { plane } = result;
   if (!plane) return;
+  await withOperator(options, result, stopAsked.signal);
   tellParent({ type: 'ready' });
   printWhereItIs(plane, 'Ctrl-C stops it.');
   await serveUntilAsked(plane, stopAsked.signal);
+}
+
+/** A plane whose operator does not start is of no use. */
+async function withOperator(options: UpOptions, result: StartedPlane, signal: AbortSignal): Promise<void> {
+  const { operatorSteps } = await import('./local-operator.ts');
+  try {
+    const names = { systems: splitNames(options.systems), plugins: splitNames(options.plugin) };
+    await runSteps(await operatorSteps(result, { ...names, operator: options.operator, signal }));
+  } catch (error) {
+    await result.plane?.stop();
+    throw error;
+  }
+}
+
+function splitNames(text = ''): string[] {
+  return text.split(',').filter((name) => name !== '');
 }
 
 async function serveUntilAsked(plane: ControlPlane, stopAsked: AbortSignal): Promise<void> {
@@ -71,6 +92,9 @@ async function detached(options: UpOptions, dir: DataDir): Promise<void> {
       '--clusters',
       String(options.clusters),
       ...(options.audit ? ['--audit'] : []),
+      ...(options.systems === undefined ? [] : ['--systems', options.systems]),
+      ...(options.plugin === undefined ? [] : ['--plugin', options.plugin]),
+      ...(options.operator ? [] : ['--no-operator']),
     ],
     directory,
   });

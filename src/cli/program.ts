@@ -3,11 +3,23 @@ import { Command } from 'commander';
 import { version } from '../version.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
 import { addDownCommand } from './commands/down.ts';
+import { addInstallCommand } from './commands/install.ts';
 import { addKubectlCommand } from './commands/kubectl.ts';
+import { addRunCommand } from './commands/run.ts';
+import { addUninstallCommand } from './commands/uninstall.ts';
 import { addUpCommand } from './commands/up.ts';
 import { addVersionCommand } from './commands/version.ts';
 
-const COMMANDS = [addUpCommand, addDownCommand, addKubectlCommand, addDoctorCommand, addVersionCommand];
+const COMMANDS = [
+  addUpCommand,
+  addDownCommand,
+  addKubectlCommand,
+  addRunCommand,
+  addInstallCommand,
+  addUninstallCommand,
+  addDoctorCommand,
+  addVersionCommand,
+];
 
 export function createProgram(name: string): Command {
   const program = new Command(name)

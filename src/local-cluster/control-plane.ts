@@ -17,7 +17,7 @@ import { MAX_CLUSTERS } from './limits.ts';
 import { arePortsFree, freePorts } from './ports.ts';
 import { etcdFlags } from './program-flags.ts';
 import type { ManagedProcess } from './processes/managed-process.ts';
-import { ProcessKeeper } from './processes/process-keeper.ts';
+import { ProcessKeeper, type ProcessSpec } from './processes/process-keeper.ts';
 import { startClusterNode } from './cluster-node.ts';
 import type { VirtualNode } from './virtual-node/virtual-node.ts';
 import { VIRTUAL_NODE_USER } from './virtual-node/permissions.ts';
@@ -57,12 +57,18 @@ export interface ControlPlane extends AsyncDisposable {
   readonly startedInMs: number;
   /** Resolves if a program ends by itself; never after stop(). */
   readonly failed: Promise<Error>;
+  /** Runs a program that belongs to the plane: it ends before the plane does, and its death is the plane's. */
+  spawn(guest: Guest): ManagedProcess;
   stop(): Promise<void>;
 }
+
+/** A program beside the control plane, such as the operator. Its log is with the others. */
+export type Guest = Pick<ProcessSpec, 'name' | 'command' | 'args' | 'env'>;
 
 const PORT_ATTEMPTS = 3;
 const READY_TIMEOUT_MS = 60_000;
 const ETCD_STOP_GRACE_MS = 2_000;
+const GUEST_STOP_GRACE_MS = 5_000;
 
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const count = options.clusters ?? 1;
@@ -106,6 +112,7 @@ class Launch {
   readonly #startedAt = performance.now();
   #clusters: Cluster[] = [];
   #nodes: VirtualNode[] = [];
+  #guests: ManagedProcess[] = [];
   #etcd: ManagedProcess | undefined;
   #stopping: Promise<void> | undefined;
   #ending = false;
@@ -147,6 +154,7 @@ class Launch {
       clusters: [first, ...others],
       startedInMs: Math.round(performance.now() - this.#startedAt),
       failed: this.#failed.promise,
+      spawn: (guest) => this.#spawn(guest),
       stop,
       [Symbol.asyncDispose]: stop,
     };
@@ -220,6 +228,13 @@ class Launch {
     this.#started(`virtual node of cluster ${cluster.index}`);
   }
 
+  #spawn(guest: Guest): ManagedProcess {
+    const child = this.#keeper.spawn({ ...guest, logFile: this.#directory.log(guest.name) });
+    this.#guests.push(child);
+    void childDied(child).then((error) => this.#childDied(error));
+    return child;
+  }
+
   async #stop(): Promise<void> {
     await this.#end();
     await releaseClaim(this.#directory);
@@ -229,6 +244,7 @@ class Launch {
   /** Clients first, servers after: each ends while what it talks to is still there. */
   async #end(): Promise<void> {
     this.#ending = true;
+    await Promise.all(this.#guests.map((guest) => guest.stop({ graceMs: GUEST_STOP_GRACE_MS })));
     await Promise.all(this.#nodes.map((node) => node.stop()));
     await Promise.all(this.#clusters.map((cluster) => cluster.stop()));
     await this.#etcd?.stop({ graceMs: this.#options.ephemeral ? 0 : ETCD_STOP_GRACE_MS });

@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { RunningCommand, taskflow, TASKFLOW } from '../support/command.ts';
@@ -97,6 +97,44 @@ describe('taskflow up', () => {
     );
     expect(stranger.stderr).toMatch(/must be logged in|Unauthorized/);
     expect((await kubectl('--cluster', '3', 'get', 'ns')).stderr).toContain('there is no cluster 3');
+    expect(await taskflow(inDir(dir.path, 'down'))).toMatchObject({ exitCode: 0 });
+  });
+
+  it('installs kinds and runs the operator on them, also after a restart', async () => {
+    await using dir = await temporaryDirectory();
+    const kubectl = (...args: string[]) => taskflow(['kubectl', '--data-dir', dir.path, ...args]);
+    const up = inDir(dir.path, 'up', '--detach', '--plugin', './test/fixtures/widget/plugin.ts');
+    const ready = (name: string) =>
+      kubectl('wait', '--for=jsonpath={.status.status}=ready', `widget/${name}`, '--timeout=20s');
+    const create = async (name: string) => {
+      const file = join(dir.path, `${name}.yaml`);
+      await writeFile(
+        file,
+        `{apiVersion: test.taskflow.dev/v1alpha1, kind: Widget, metadata: {name: ${name}}, spec: {}}`,
+      );
+      return kubectl('create', '-f', file);
+    };
+    expect(await taskflow(up)).toMatchObject({ exitCode: 0 });
+    expect(await create('first')).toMatchObject({ exitCode: 0 });
+    expect(await ready('first')).toMatchObject({ exitCode: 0 });
+    expect(await taskflow(inDir(dir.path, 'down'))).toMatchObject({ exitCode: 0 });
+
+    expect(await taskflow(up)).toMatchObject({ exitCode: 0 });
+    expect(await create('second')).toMatchObject({ exitCode: 0 });
+    expect(await ready('second')).toMatchObject({ exitCode: 0 });
+    expect(await taskflow(inDir(dir.path, 'down'))).toMatchObject({ exitCode: 0 });
+    expect(await processesNaming(dir.path)).toEqual([]);
+  });
+
+  it('with --no-operator installs kinds that nobody reconciles', async () => {
+    await using dir = await temporaryDirectory();
+    const plugin = ['--plugin', './test/fixtures/widget/plugin.ts'];
+    expect(await taskflow(inDir(dir.path, 'up', '--detach', '--no-operator', ...plugin))).toMatchObject({
+      exitCode: 0,
+    });
+    const explained = await taskflow(['kubectl', '--data-dir', dir.path, 'explain', 'widget.spec.size']);
+    expect(explained.stdout).toContain('How big it is.');
+    expect(await processesNaming(`${dir.path}/users`)).toHaveLength(1);
     expect(await taskflow(inDir(dir.path, 'down'))).toMatchObject({ exitCode: 0 });
   });
 

@@ -10,11 +10,14 @@ export function addUpCommand(program: Command): void {
     .summary('start a local Kubernetes control plane')
     .description(
       'Start a real Kubernetes control plane (etcd, kube-apiserver, kube-controller-manager) on this machine, ' +
-        'with a virtual node that runs Pods as processes. It listens on loopback only.\n' +
+        'with a virtual node that runs Pods as processes, and the operator on it. It listens on loopback only.\n' +
         'Runs until Ctrl-C; with --detach in the background until `taskflow down`.',
     )
     .option(...DATA_DIR_OPTION)
     .option('--clusters <n>', `how many clusters, 1 to ${MAX_CLUSTERS}`, parseClusters, 1)
+    .option('--systems <names>', 'systems to install and run, separated by commas (default: all)')
+    .option('--plugin <modules>', 'modules with kinds of your own, separated by commas')
+    .option('--no-operator', 'install the custom resources only; nothing reconciles them')
     .option('--detach', 'return when it is ready and leave it running')
     .option('--audit', 'write an audit log of every API request to <dir>/logs')
     .action(async (options: UpOptions) => (await import('../local-plane.ts')).up(options));
