@@ -1,19 +1,31 @@
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 /**
  * One project per tier. Files of the tiers on the control plane share the one
  * that test/support/shared-control-plane.ts starts, each in namespaces of its own.
  */
+const source = (file: string): string => join(import.meta.dirname, 'src', file);
+
 export default defineConfig({
+  // Examples import the package by its name.
+  resolve: {
+    alias: [
+      { find: /^taskflow-operator$/, replacement: source('index.ts') },
+      { find: /^taskflow-operator\/(testing|local-cluster)$/, replacement: source('$1/index.ts') },
+    ],
+  },
   test: {
     projects: [
       {
+        extends: true,
         test: {
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/unit/**/*.test.ts'],
         },
       },
       {
+        extends: true,
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
@@ -23,6 +35,7 @@ export default defineConfig({
         },
       },
       {
+        extends: true,
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
@@ -33,6 +46,7 @@ export default defineConfig({
         },
       },
       {
+        extends: true,
         test: {
           name: 'chaos',
           include: ['test/chaos/**/*.test.ts'],

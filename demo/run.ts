@@ -10,6 +10,7 @@ import { messageOf } from '../src/kube/thrown.ts';
 import type { ControlPlane } from '../src/local-cluster/control-plane.ts';
 import type { Stage, Story } from './story.ts';
 
+const TASKFLOW = join(import.meta.dirname, '../bin/taskflow.js');
 const STORIES = join(import.meta.dirname, 'stories');
 
 /** `02-drplan.ts` is told as `drplan`; the number gives the order. */
@@ -33,27 +34,34 @@ function stageOn(plane: ControlPlane, signal: AbortSignal): Stage {
     clusters: plane.clusters,
     signal,
     say: (text) => print(`\n${text}`),
-    kubectl: (args, stdin) => showKubectl(plane, args, stdin, signal),
+    kubectl: (args, stdin) => {
+      print(paint('cyan', `$ kubectl ${args.join(' ')}${stdin === undefined ? '' : ' <<EOF'}`));
+      if (stdin !== undefined) print(paint('dim', `${stdin}EOF`));
+      return show(plane, [plane.binaries.paths.kubectl, ...args], signal, stdin);
+    },
+    taskflow: (args) => {
+      print(paint('cyan', `$ taskflow ${args.join(' ')}`));
+      return show(plane, [process.execPath, TASKFLOW, ...args], signal);
+    },
   };
 }
 
-function showKubectl(
+/** Runs a command as a user of the cluster would; its output streams as it comes. */
+function show(
   plane: ControlPlane,
-  args: readonly string[],
-  stdin: string | undefined,
+  [program = '', ...args]: readonly string[],
   signal: AbortSignal,
+  stdin?: string,
 ): Promise<void> {
-  print(paint('cyan', `$ kubectl ${args.join(' ')}${stdin === undefined ? '' : ' <<EOF'}`));
-  if (stdin !== undefined) print(paint('dim', `${stdin}EOF`));
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const child = spawn(plane.binaries.paths.kubectl, args, {
+  const child = spawn(program, args, {
     env: { ...process.env, KUBECONFIG: plane.clusters[0].kubeconfig },
     stdio: ['pipe', 'inherit', 'inherit'],
     signal,
   });
   child.on('error', reject);
   child.on('exit', (code) =>
-    code === 0 ? resolve() : reject(new Error(`kubectl ${args[0]} failed with exit code ${code}`)),
+    code === 0 ? resolve() : reject(new Error(`${args.join(' ')} failed with exit code ${code}`)),
   );
   child.stdin?.end(stdin);
   return promise;

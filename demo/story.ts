@@ -17,4 +17,6 @@ export interface Stage {
   readonly say: (text: string) => void;
   /** Runs kubectl as a user would: the command is shown, its output streams as it comes. Throws if it fails. */
   readonly kubectl: (args: readonly string[], stdin?: string) => Promise<void>;
+  /** The same for our own command. */
+  readonly taskflow: (args: readonly string[]) => Promise<void>;
 }

@@ -1,5 +1,5 @@
 /** A clock that stands still until a test moves it, so that hours cost nothing. */
-import { type Clock, clockFrom } from '../../src/kube/clock.ts';
+import { type Clock, clockFrom } from '../kube/clock.ts';
 
 export interface ManualClock extends Clock {
   /** Moves time on, running what falls due in order; promises that follow from it settle before it returns. */

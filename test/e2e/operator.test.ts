@@ -158,4 +158,16 @@ describe('taskflow run', () => {
     expect(strict.exitCode).toBe(2);
     expect(strict.stderr).toContain('./no-such-plugin.ts');
   });
+
+  it('engine #22: a plugin with a double flow name is refused, with both names', async () => {
+    const refused = await taskflow([
+      'run',
+      '--plugin',
+      join(import.meta.dirname, '../fixtures/double-flow.ts'),
+    ]);
+    expect(refused.exitCode).toBe(2);
+    expect(refused.stderr).toContain(
+      'the flow "move" is defined twice: by Ship.double.test.taskflow.dev and by Plane.double.test.taskflow.dev',
+    );
+  });
 });

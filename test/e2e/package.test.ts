@@ -37,5 +37,10 @@ describe('the package', () => {
     );
     const used = await runCommand(process.execPath, ['use.js'], inDir);
     expect(used).toMatchObject({ exitCode: 0, stdout: `${version} virtual-node\n` });
+
+    // A kind of the user's own, tested with what the package offers for that.
+    expect(await runCommand(bin('taskflow'), ['new-kind', 'Rocket'], inDir)).toMatchObject({ exitCode: 0 });
+    const tested = await runCommand(process.execPath, ['--test', 'rocket/rocket.test.ts'], inDir);
+    expect(tested).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('pass 2') });
   });
 });

@@ -15,6 +15,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'resource-managers': ['kube', 'runtime', 'task-manager', 'taskflow', 'webhooks'],
   'local-cluster': ['kube'],
   cli: ['kube', 'runtime', 'task-manager', 'taskflow', 'webhooks', 'resource-managers', 'local-cluster'],
+  // On top of everything: it runs the command, and installs as the command does.
+  testing: ['kube', 'runtime', 'taskflow', 'resource-managers', 'local-cluster', 'cli'],
 };
 /** Imports nothing, so everybody may import it. */
 const FREE = new Set(['version.ts']);

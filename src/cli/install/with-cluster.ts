@@ -1,7 +1,7 @@
 /** The cluster that the user means, for as long as the work takes. */
 import { KubeClient } from '../../kube/client.ts';
 import { openConnection } from '../../kube/connection.ts';
-import { connectionFromKubeconfig } from '../../kube/kubeconfig.ts';
+import { type ClusterAccess, connectionFromKubeconfig } from '../../kube/kubeconfig.ts';
 
 export interface ClusterChoice {
   readonly kubeconfig?: string;
@@ -10,7 +10,7 @@ export interface ClusterChoice {
 
 export async function withCluster<Result>(
   { kubeconfig, context }: ClusterChoice,
-  work: (client: KubeClient) => Promise<Result>,
+  work: (client: KubeClient, access: ClusterAccess) => Promise<Result>,
 ): Promise<Result> {
   const cluster = await connectionFromKubeconfig({
     ...(kubeconfig !== undefined && { path: kubeconfig }),
@@ -19,5 +19,6 @@ export async function withCluster<Result>(
   await using connection = openConnection(cluster);
   return await work(
     new KubeClient(connection, cluster.impersonate ? { impersonate: cluster.impersonate } : {}),
+    cluster,
   );
 }

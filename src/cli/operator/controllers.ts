@@ -30,6 +30,7 @@ export class Controllers implements Component {
           metrics: metrics.forController(name),
           workers: maxConcurrentReconciles,
           timeoutMs: reconcileTimeout,
+          clock: context.clock,
         });
         for (const source of sources) controller.source(source);
         return [controller];

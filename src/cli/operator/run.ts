@@ -1,6 +1,7 @@
 /** `taskflow run`: reads the settings, puts the operator together, and runs it to its exit code. */
 import { hostname } from 'node:os';
 import { KubeClient } from '../../kube/client.ts';
+import { systemClock } from '../../kube/clock.ts';
 import { openConnection } from '../../kube/connection.ts';
 import { EventRecorder } from '../../kube/event-recorder.ts';
 import { connectionFromKubeconfig } from '../../kube/kubeconfig.ts';
@@ -17,6 +18,12 @@ import { Informers } from '../../runtime/informers.ts';
 import { createLogger, type Logger } from '../../runtime/logging.ts';
 import { createMetrics, type Metrics } from '../../runtime/metrics.ts';
 import { EXIT, runOperator } from '../../runtime/operator.ts';
+import { NotReady } from '../../task-manager/errors.ts';
+import { createTaskManager } from '../../task-manager/pooled-task-manager.ts';
+import type { TaskManager } from '../../task-manager/task-manager.ts';
+import { FlowCatalogue } from '../../taskflow/flow-catalogue.ts';
+import { createFlowMetrics } from '../../taskflow/flow-metrics.ts';
+import { flowKindsOf, flowTable } from '../../resource-managers/flow-table.ts';
 import type { RunOptions } from '../commands/run.ts';
 import { chooseSystems } from '../choose-systems.ts';
 import { UserError } from '../user-error.ts';
@@ -37,20 +44,22 @@ export async function run(options: RunOptions): Promise<number> {
   return new Operator(config, log, systems, options).run(stop);
 }
 
+interface ChosenSystems {
+  readonly chosen: readonly System[];
+  readonly catalogue: FlowCatalogue;
+  /** Plugins that could not be loaded. */
+  readonly failures: readonly string[];
+}
+
 class Operator {
   readonly #config: Config;
   readonly #log: Logger;
-  readonly #systems: { readonly chosen: readonly System[]; readonly failures: readonly string[] };
+  readonly #systems: ChosenSystems;
   readonly #options: RunOptions;
   readonly #metrics: Metrics = createMetrics();
   readonly #health = new HealthChecks();
 
-  constructor(
-    config: Config,
-    log: Logger,
-    systems: { readonly chosen: readonly System[]; readonly failures: readonly string[] },
-    options: RunOptions,
-  ) {
+  constructor(config: Config, log: Logger, systems: ChosenSystems, options: RunOptions) {
     this.#config = config;
     this.#log = log;
     this.#systems = systems;
@@ -82,12 +91,26 @@ class Operator {
       onError: (error) => this.#log.warn('event was not recorded', { error }),
     });
     const informers = this.#informers(client);
+    const flowMetrics = createFlowMetrics(this.#metrics.registry);
+    const tasks = createTaskManager({
+      poolSize: this.#config.engine.poolSize,
+      observer: flowMetrics.tasks,
+      onError: (error, { kind, key, flow, task, taskId }) => {
+        if (!(error instanceof NotReady))
+          this.#log.warn('task failed', { kind, object: key, flow, task, taskId, error });
+      },
+    });
+    flowMetrics.observeTasks(tasks);
     const controlContext: ControlContext = {
       client: fenced,
       informers,
       events,
       log: this.#log,
       config: this.#config,
+      clock: systemClock,
+      tasks,
+      catalogue: this.#systems.catalogue,
+      flowMetrics,
       owner: () => ({ holder: identity, epoch: elector?.elector.epoch ?? startedAt }),
       isLeader: () => elector?.elector.isLeader() ?? true,
     };
@@ -101,7 +124,12 @@ class Operator {
       config: this.#config,
       health: this.#health,
       metrics: this.#metrics,
-      debug: { '/debug/queues': () => controllers.queues(), '/debug/config': () => maskValue(this.#config) },
+      debug: {
+        '/debug/queues': () => controllers.queues(),
+        '/debug/config': () => maskValue(this.#config),
+        '/debug/tasks': () => tasks.snapshot(),
+        '/debug/flows': () => flowTable(this.#systems.chosen, this.#systems.catalogue),
+      },
       log: this.#log,
     });
     this.#addChecks(client, informers, webhooks);
@@ -109,7 +137,13 @@ class Operator {
     await endpoints.start();
     try {
       return await runOperator({
-        components: [informers, controllers, ...(webhooks?.components ?? []), flushed(events)],
+        components: [
+          informers,
+          controllers,
+          drained(tasks, this.#config.shutdown.grace),
+          ...(webhooks?.components ?? []),
+          flushed(events),
+        ],
         ...(elector && { leadership: elector.elector }),
         log: this.#log,
         stop,
@@ -180,10 +214,7 @@ function readConfig(options: RunOptions): Config {
   }
 }
 
-async function systemsOf(
-  config: Config,
-  log: Logger,
-): Promise<{ chosen: readonly System[]; failures: readonly string[] }> {
+async function systemsOf(config: Config, log: Logger): Promise<ChosenSystems> {
   const { systems, failures } = await loadPlugins(config.engine.plugins);
   if (failures.length > 0 && config.engine.strictPlugins)
     throw new UserError(`plugins cannot be loaded:\n  ${failures.join('\n  ')}`, USAGE_ERROR);
@@ -191,10 +222,20 @@ async function systemsOf(
   try {
     const chosen = [...chooseSystems(SYSTEMS, config.systems), ...systems];
     refuseDoubles(chosen);
-    return { chosen, failures };
+    return { chosen, catalogue: checkedCatalogue(chosen, log), failures };
   } catch (error) {
     throw new UserError(messageOf(error), USAGE_ERROR);
   }
+}
+
+/** All faults at once: whoever wrote the kinds wants to see every one. */
+function checkedCatalogue(systems: readonly System[], log: Logger): FlowCatalogue {
+  const kinds = flowKindsOf(systems);
+  const catalogue = new FlowCatalogue(systems.flatMap(({ extensions = [] }) => extensions));
+  const faults = catalogue.faults(kinds);
+  if (faults.length > 0) throw new Error(faults.join('\n'));
+  for (const warning of catalogue.warnings(kinds)) log.warn('flow definition looks wrong', { warning });
+  return catalogue;
 }
 
 /** Aborts at the first SIGTERM or SIGINT; the second one ends the process at once. */
@@ -221,6 +262,18 @@ function endOnUnhandled(log: Logger): void {
 /** A leader that slept through its lease must not touch anything when it wakes. */
 function refuseToWrite(): never {
   throw new Error('not written: this process no longer leads');
+}
+
+/** Claimed but not begun, or ended but not recorded: whatever drain leaves is taken up by the next leader. */
+function drained(tasks: TaskManager, graceMs: number) {
+  return {
+    name: 'tasks',
+    phase: 'controllers' as const,
+    start: async (): Promise<void> => {},
+    stop: async (): Promise<void> => {
+      await tasks.drain(Math.max(1_000, graceMs - 5_000));
+    },
+  };
 }
 
 function flushed(events: EventRecorder) {

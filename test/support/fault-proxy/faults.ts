@@ -169,7 +169,7 @@ function describe(fault: FaultAction): string {
 }
 
 /** Mulberry32: small, and even enough for a coin toss. */
-function seededRandom(seed: number): () => number {
+export function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
