@@ -2,14 +2,28 @@
 export interface Row {
   readonly what: string;
   readonly value: number;
-  readonly unit: 'ms' | 'x';
+  readonly unit: 'ms' | 'x' | 'MB' | '/s' | 'calls';
   /** What the project promises, where it does; a bench that misses it fails. */
   readonly atMost?: number;
+  readonly atLeast?: number;
+  /** Name of the figure for programs that read it (`--json`). */
+  readonly key?: string;
+}
+
+export interface BenchOptions {
+  /** Shows that the bench works; its figures are not judged. */
+  readonly short: boolean;
+  /** With what takes minutes. */
+  readonly full: boolean;
 }
 
 export interface Bench {
   readonly name: string;
-  readonly run: (options: { readonly short: boolean }) => Promise<Row[]>;
+  readonly run: (options: BenchOptions) => Promise<Row[]>;
+}
+
+export function isMissed({ value, atMost = Infinity, atLeast = -Infinity }: Row): boolean {
+  return !(value <= atMost && value >= atLeast);
 }
 
 export function median(values: readonly number[]): number {

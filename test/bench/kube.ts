@@ -9,18 +9,12 @@ import { once } from 'node:events';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Agent } from 'undici';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { Informer } from '../../src/kube/informer.ts';
-import {
-  defineResource,
-  type KubeObject,
-  objectKey,
-  resourcePath,
-  type Stored,
-} from '../../src/kube/resource-type.ts';
+import { defineResource, type KubeObject, objectKey, type Stored } from '../../src/kube/resource-type.ts';
 import type { Cluster } from '../../src/local-cluster/cluster.ts';
 import { startControlPlane } from '../../src/local-cluster/control-plane.ts';
+import { barePatch, inParallel, type PatchStatus } from './bare-patch.ts';
 import { type Bench, median, type Row } from './bench.ts';
 import type { SyncResult, SyncTask } from './kube-sync.ts';
 
@@ -154,7 +148,6 @@ interface Comparison {
   readonly ours: Cost;
   readonly bare: Cost;
 }
-type PatchStatus = (name: string, status: object) => Promise<unknown>;
 
 /** Both in turns; of each the median round. */
 async function compare(
@@ -163,8 +156,8 @@ async function compare(
   load: Load,
 ): Promise<Comparison> {
   const rounds = 5;
-  await using agent = disposableAgent(cluster);
-  const bare = barePatch(cluster, agent.value);
+  await using bareLoop = barePatch(cluster.connectionOf(cluster.adminKeys), samples, NAMESPACE);
+  const bare = bareLoop.patch;
   const ours: PatchStatus = (name, status) =>
     cluster.admin.patch(
       samples,
@@ -190,26 +183,6 @@ function medianCost(costs: readonly Cost[]): Cost {
   };
 }
 
-function disposableAgent(cluster: Cluster): AsyncDisposable & { readonly value: Agent } {
-  const { certPem, keyPem } = cluster.adminKeys;
-  const value = new Agent({ connect: { ca: cluster.ca, cert: certPem, key: keyPem }, allowH2: false });
-  return { value, [Symbol.asyncDispose]: () => value.destroy() };
-}
-
-/** The least that a status PATCH takes: no deadline, no retry, no error classes. */
-function barePatch(cluster: Cluster, agent: Agent): PatchStatus {
-  return async (name, status) => {
-    const { body } = await agent.request({
-      origin: cluster.server,
-      path: `${resourcePath(samples, { namespace: NAMESPACE, name, subresource: 'status' })}?fieldManager=bench`,
-      method: 'PATCH',
-      headers: { accept: 'application/json', 'content-type': 'application/merge-patch+json' },
-      body: JSON.stringify({ status }),
-    });
-    return body.json();
-  };
-}
-
 async function measure(patch: PatchStatus, objects: readonly Stored<Sample>[], load: Load): Promise<Cost> {
   const began = performance.now();
   const cpu = process.cpuUsage();
@@ -222,18 +195,6 @@ async function measure(patch: PatchStatus, objects: readonly Stored<Sample>[], l
     perSecond: load.requests / ((performance.now() - began) / 1_000),
     cpuMs: (user + system) / 1_000 / load.requests,
   };
-}
-
-async function inParallel(
-  count: number,
-  inFlight: number,
-  work: (at: number) => Promise<void>,
-): Promise<void> {
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    while (next < count) await work(next++);
-  };
-  await Promise.all(Array.from({ length: inFlight }, worker));
 }
 
 async function watchLatency(
