@@ -63,7 +63,9 @@ export function flowControl<O extends KubeObject>(
       (enqueue) => attempts.subscribe((key) => enqueue(key)),
       (enqueue) => observations.subscribe((key) => enqueue(key)),
       tick(informer, clock),
-      ...owns.map((watch) => childSource(watch, informers.of(watch.type), kind.schema)),
+      ...owns.map((watch) =>
+        nudging(childSource(watch, informers.of(watch.type), kind.schema), (key) => coordinator.nudge(key)),
+      ),
     ],
   };
 }
@@ -72,6 +74,15 @@ export function flowControl<O extends KubeObject>(
 function changedByOthers<O extends KubeObject>({ stateField }: FlowKind<O>): Predicate<O> {
   const flow = fieldsChanged(['status.operationContext', `status.${stateField}`]);
   return and(notOwn, or(userChanged, flow));
+}
+
+/** What an object watches changed: its tasks need not wait for their next probe. */
+function nudging(source: Source, nudge: (key: string) => void): Source {
+  return (enqueue) =>
+    source((key, priority) => {
+      nudge(key);
+      enqueue(key, priority);
+    });
 }
 
 function childSource(watch: WatchDef, informer: Informer<KubeObject>, owner: ResourceType): Source {

@@ -20,14 +20,23 @@ interface Case {
   readonly view?: AttemptView;
   readonly rules?: TaskRules | undefined;
   readonly paused?: boolean;
+  readonly nudged?: boolean;
   readonly ownerEpoch?: number;
 }
 
-function step({ slot, view = { state: 'unknown' }, paused = false, ownerEpoch = 1, ...rest }: Case) {
+function step({
+  slot,
+  view = { state: 'unknown' },
+  paused = false,
+  nudged = false,
+  ownerEpoch = 1,
+  ...rest
+}: Case) {
   const world: World = {
     now: NOW,
     self: { holder: 'me', epoch: 7 },
     paused,
+    nudged,
     limits: { maxRetry: 99, backoffThreshold: 16, maxDelayMs: 300_000 },
     view: () => view,
     newId: () => 'new',
@@ -156,5 +165,7 @@ describe('an attempt', () => {
       view: settled({ kind: 'wait', at: NOW, ms: 5_000, reason: 'the disk' }),
     });
     expect(notYet).toMatchObject({ slot: WAITING, until: NOW + 5_000, starts: [] });
+    const nudged = step({ slot: { ...WAITING, nextAt: iso(NOW + 5_000) }, nudged: true });
+    expect(nudged.starts).toMatchObject([{ taskId: 'next' }]);
   });
 });

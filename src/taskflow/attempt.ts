@@ -70,7 +70,8 @@ function claim(
     });
   if (world.paused) return { slot, effects: [], patches: [] };
   const due = slot.nextAt === undefined ? 0 : Date.parse(slot.nextAt);
-  if (due > world.now) return { slot, effects: [], patches: [], until: due };
+  const asked = world.nudged && slot.waitingFor !== undefined;
+  if (due > world.now && !asked) return { slot, effects: [], patches: [], until: due };
   const startedAt = slot.startedAt ?? iso(world.now);
   const timeoutMs = rules.timeoutMs - (world.now - Date.parse(startedAt));
   if (timeoutMs <= 0)
@@ -107,7 +108,7 @@ function waitOn(
   const outcome = view.state === 'settled' ? view.outcome : undefined;
   if (outcome && !isSameWait(outcome, slot)) return settle(slot, outcome, rules, world);
   const due = outcome ? outcome.at + outcome.ms : Date.parse(slot.nextAt ?? iso(0));
-  if (due > world.now) return { ...stays, until: due };
+  if (due > world.now && !world.nudged) return { ...stays, until: due };
   const claimed = claim({ ...slot, nextAt: iso(0) }, rules, world, branch, false);
   if (claimed.settled !== undefined) return claimed;
   return {

@@ -71,9 +71,16 @@ export class Coordinator<O extends KubeObject> {
   /** Claims that have not begun, though they are stored, or may be: their write got no answer. By key. */
   readonly #inDoubt = new Map<string, Set<string>>();
 
+  readonly #nudged = new Set<string>();
+
   constructor(options: CoordinatorOptions<O>) {
     this.#options = options;
     this.#domains = [options.annotationDomain, ...options.kind.annotationDomains];
+  }
+
+  /** Something that the object's tasks may wait for has changed. */
+  nudge(key: string): void {
+    this.#nudged.add(key);
   }
 
   async reconcile(key: string, { signal, log }: ReconcileContext): Promise<ReconcileResult> {
@@ -82,6 +89,7 @@ export class Coordinator<O extends KubeObject> {
     if (!cached) {
       attempts.purge(key);
       observations.forget(key);
+      this.#nudged.delete(key);
       this.#inDoubt.delete(key);
       return undefined;
     }
@@ -139,6 +147,7 @@ export class Coordinator<O extends KubeObject> {
       now: clock.now(),
       self: owner(),
       paused: isSet(object.metadata.annotations, this.#domains, 'pause-reconciling'),
+      nudged: this.#nudged.delete(key),
       limits,
       newId,
       random,

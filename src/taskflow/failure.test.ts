@@ -9,6 +9,7 @@ const world: World = {
   now: NOW,
   self: { holder: 'me', epoch: 1 },
   paused: false,
+  nudged: false,
   limits: LIMITS,
   view: () => ({ state: 'unknown' }),
   newId: () => 'new',

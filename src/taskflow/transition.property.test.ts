@@ -127,6 +127,7 @@ class Model {
       now: this.now,
       self: { holder: 'model', epoch: this.epoch },
       paused: this.paused,
+      nudged: this.ids % 2 === 0,
       limits: { maxRetry: 99, backoffThreshold: 16, maxDelayMs: 300_000 },
       random: () => 0.5,
       newId: () => `id-${this.ids++}`,

@@ -46,6 +46,8 @@ export interface World {
   readonly now: number;
   readonly self: Owner;
   readonly paused: boolean;
+  /** Something has changed that tasks may wait for: they are asked now. */
+  readonly nudged: boolean;
   readonly limits: RetryLimits;
   readonly view: (taskId: string) => AttemptView;
   readonly newId: () => string;

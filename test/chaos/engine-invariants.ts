@@ -67,7 +67,10 @@ function unstoredStarts(lines: readonly JournalLine[], versions: readonly Stored
   const byVersion = new Map(versions.map((version) => [version.metadata.resourceVersion, version]));
   return lines.flatMap((line) => {
     if (!('taskId' in line) || line.phase !== 'start') return [];
-    const context = byVersion.get(line.resourceVersion)?.status?.operationContext;
+    const version = byVersion.get(line.resourceVersion);
+    // The watch of the test was too late for it, as after a restart of the API server.
+    if (!version) return [];
+    const context = version.status?.operationContext;
     if (!context) return [`${name(line)} began on version ${line.resourceVersion}, which has no flow`];
     const { taskId, taskStatus, finished = [] } = context;
     if (taskId !== line.taskId || taskStatus !== 'running')

@@ -132,7 +132,6 @@ export class Scene implements AsyncDisposable {
       plugin: PLUGIN,
       settings: {
         namespaces: namespace,
-        'leaderElection.name': namespace,
         // So that many objects can be held at once.
         'controller.maxConcurrentReconciles': 64,
         ...settings,

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { awaitDeletion } from '../../src/kube/await-object.ts';
 import {
   CanceledError,
+  configMaps,
   defineFlow,
   defineKind,
   defineTasks,
@@ -1077,6 +1078,44 @@ describe('flows of others', () => {
     open = true;
     await Promise.all(['old', 'new'].map((name) => after.untilState(name, 'done')));
     expect(ran.toSorted()).toEqual(['audit new', 'last new', 'last old']);
+  });
+});
+
+describe('objects that a kind watches', () => {
+  it('a task that waits is asked at once when one of them changes', async () => {
+    const tasks = defineTasks(trial, {
+      async waitForMap(ctx) {
+        const { namespace = '', name } = ctx.object.metadata;
+        const { items } = await ctx.client.list(configMaps, { namespace, labelSelector: `for=${name}` });
+        return items.length > 0 ? undefined : ctx.wait(3_600_000, 'a ConfigMap');
+      },
+    });
+    const flow = defineFlow<Trial>('work', [tasks.waitForMap]).to('done');
+    const kind = defineKind(trial, {
+      tasks,
+      owns: [
+        {
+          type: configMaps,
+          map: ({ metadata }) =>
+            metadata?.labels?.['for'] === undefined
+              ? []
+              : [`${metadata.namespace ?? ''}/${metadata.labels['for']}`],
+        },
+      ],
+      rbac: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch'] }],
+      states: { new: { flow }, done: {}, failed: { failed: true } },
+    });
+    const engine = await startEngine(cluster, kind);
+    await engine.create('waiting');
+    await engine.until(
+      'waiting',
+      'to wait',
+      ({ status }) => status?.operationContext?.waitingFor === 'a ConfigMap',
+    );
+    await cluster.admin.create(configMaps, {
+      metadata: { namespace: engine.namespace, name: 'awaited', labels: { for: 'waiting' } },
+    });
+    await engine.untilState('waiting', 'done');
   });
 });
 

@@ -40,14 +40,15 @@ export class OperatorProcess implements AsyncDisposable {
       '--set',
       `${key}=${value}`,
     ]);
-    this.#command = new RunningCommand(process.execPath, [
-      TASKFLOW,
+    const args = [
       'run',
       `--kubeconfig=${kubeconfig}`,
       `--manager-namespace=${namespace}`,
       `--plugin=${plugin}`,
-      ...pairs,
-    ]);
+    ];
+    this.#command = new RunningCommand(process.execPath, [TASKFLOW, ...args, ...pairs], {
+      env: environment(),
+    });
     const { stderr } = this.#command.child;
     if (!stderr) throw new Error('no pipe to the log of the operator');
     this.#stderr = stderr;
@@ -99,4 +100,9 @@ export class OperatorProcess implements AsyncDisposable {
     this.#rest = parts.pop() ?? '';
     for (const part of parts) if (part.startsWith('{')) this.#lines.push(JSON.parse(part) as LogLine);
   }
+}
+
+/** What is set for the tests is none of the operator's settings, and it would refuse them. */
+function environment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TASKFLOW_')));
 }
