@@ -12,7 +12,7 @@ import { SYSTEMS } from '../resource-managers/systems.ts';
 import { chooseSystems } from './choose-systems.ts';
 import { applyObject } from './install/apply-object.ts';
 import { installCrds } from './install/install.ts';
-import { manifests } from './install/manifests.ts';
+import { accessManifests } from './install/manifests.ts';
 import { DEFAULT_NAMESPACE, OPERATOR } from './install/names.ts';
 import { loadPlugins, refuseDoubles } from './operator/plugins.ts';
 import type { Step } from './progress.ts';
@@ -28,15 +28,6 @@ export interface LocalOperatorOptions {
   readonly signal: AbortSignal;
 }
 
-/** What of an installation a process outside of the cluster needs. */
-const ACCESS_KINDS = new Set([
-  'Namespace',
-  'ServiceAccount',
-  'Role',
-  'RoleBinding',
-  'ClusterRole',
-  'ClusterRoleBinding',
-]);
 const TOKEN_SECONDS = 365 * 24 * 3600;
 const READY_TIMEOUT_MS = 60_000;
 
@@ -111,8 +102,8 @@ async function startOperator(
 }
 
 async function grantAccess({ admin }: Cluster, systems: readonly System[]): Promise<void> {
-  const objects = manifests({ systems }).filter(({ kind = '' }) => ACCESS_KINDS.has(kind));
-  for (const object of objects) await applyObject(admin, object, { forceConflicts: true });
+  for (const object of accessManifests({ systems }))
+    await applyObject(admin, object, { forceConflicts: true });
 }
 
 async function askReadiness(port: number): Promise<void> {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { applyObject } from '../cli/install/apply-object.ts';
 import { installCrds } from '../cli/install/install.ts';
-import { manifests } from '../cli/install/manifests.ts';
+import { accessManifests } from '../cli/install/manifests.ts';
 import { loadPlugins, refuseDoubles } from '../cli/operator/plugins.ts';
 import { serviceAccounts } from '../kube/builtin-resources.ts';
 import type { KubeObject } from '../kube/resource-type.ts';
@@ -23,14 +23,6 @@ export interface OperatorAccess {
   readonly remove: () => Promise<void>;
 }
 
-const ACCESS_KINDS = new Set([
-  'Namespace',
-  'ServiceAccount',
-  'Role',
-  'RoleBinding',
-  'ClusterRole',
-  'ClusterRoleBinding',
-]);
 const TOKEN_SECONDS = 24 * 3600;
 
 export async function grantOperatorAccess(
@@ -43,8 +35,7 @@ export async function grantOperatorAccess(
   // Of its own, so that several operators in one cluster do not share rights.
   const name = `operator-${randomBytes(4).toString('hex')}`;
   await installCrds(admin, { systems, name, forceConflicts: true });
-  const objects = manifests({ systems, name, namespace: name, webhooks: false });
-  for (const object of objects.filter(({ kind = '' }) => ACCESS_KINDS.has(kind)))
+  for (const object of accessManifests({ systems, name, namespace: name, webhooks: false }))
     await applyObject(admin, object, { forceConflicts: true });
   const request = {
     apiVersion: 'authentication.k8s.io/v1',

@@ -1115,7 +1115,8 @@ describe('objects that a kind watches', () => {
     await cluster.admin.create(configMaps, {
       metadata: { namespace: engine.namespace, name: 'awaited', labels: { for: 'waiting' } },
     });
-    await engine.untilState('waiting', 'done');
+    const { status } = await engine.untilState('waiting', 'done');
+    expect(status?.operationHistory?.[0]?.result).toBe('Succeeded');
   });
 });
 

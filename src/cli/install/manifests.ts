@@ -30,15 +30,26 @@ export function manifests(options: ManifestOptions): KubeObject[] {
   const all = withDefaults(options);
   return [
     ...crdManifests(options),
+    ...accessManifests(options),
+    ...[
+      configMap(all),
+      ...(all.webhooks ? [webhookService(all), ...webhookConfigurationShells(all)] : []),
+      disruptionBudget(all),
+      deployment(all),
+    ].map((object: KubeObject) => labelled(object, all.name)),
+  ];
+}
+
+/** What an operator outside of the cluster needs in it: its account and its rights. */
+export function accessManifests(options: ManifestOptions): KubeObject[] {
+  const all = withDefaults(options);
+  const objects = [
     operatorNamespace(all.namespace),
     serviceAccount(all),
     ...operatorAccess(all),
     ...userRoles(all.systems),
-    configMap(all),
-    ...(all.webhooks ? [webhookService(all), ...webhookConfigurationShells(all)] : []),
-    disruptionBudget(all),
-    deployment(all),
-  ].map((object: KubeObject) => labelled(object, all.name));
+  ];
+  return objects.map((object: KubeObject) => labelled(object, all.name));
 }
 
 /** The kinds alone, as `taskflow up --no-operator` wants them. */
