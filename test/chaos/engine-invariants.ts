@@ -16,6 +16,7 @@ function overlaps(lines: readonly JournalLine[]): string[] {
   const found: string[] = [];
   const gone = new Set<number>();
   const open = new Map<string, TaskLine>();
+  const stopped = new Set<string>();
   const last = new Map<string, TaskLine>();
   for (const line of lines) {
     if (!('taskId' in line)) {
@@ -26,6 +27,7 @@ function overlaps(lines: readonly JournalLine[]): string[] {
     if (phase === 'end' || phase === 'stopped') {
       if (phase === 'end' && open.get(object)?.taskId !== line.taskId)
         found.push(`${name(line)} ended though it was not the one that ran`);
+      if (phase === 'stopped') stopped.add(line.taskId);
       if (open.get(object)?.taskId === line.taskId) open.delete(object);
       continue;
     }
@@ -33,7 +35,7 @@ function overlaps(lines: readonly JournalLine[]): string[] {
     const running = open.get(object);
     if (running && !gone.has(running.pid)) found.push(`${name(line)} began while ${name(running)} ran`);
     const before = last.get(`${flowId}/${task}`);
-    if (before && !gone.has(before.pid))
+    if (before && !gone.has(before.pid) && !stopped.has(before.taskId))
       found.push(`${name(line)} ran again in ${pid} though ${before.pid}, where it ran, was alive`);
     open.set(object, line);
     last.set(`${flowId}/${task}`, line);

@@ -373,11 +373,11 @@ describe('two operators with flows', { timeout: 120_000 }, () => {
     await using scene = await stage.scene();
     const proxy = await scene.proxy();
     const leader = await scene.startAndWait(proxy, LEASE);
-    const names = named('frozen', 5);
-    for (const name of names) await scene.create(name, { taskMs: 400 });
-    await scene.journal.until(startOf('depart'));
     const standby = await scene.start(proxy, LEASE);
     await standby.untilLogged('operator waits to lead');
+    const names = named('frozen', 5);
+    for (const name of names) await scene.create(name, { taskMs: 700 });
+    await scene.journal.until(startOf('depart'));
     leader.signal('SIGSTOP');
     scene.journal.append({ phase: 'frozen', pid: leader.pid });
     await standby.untilLogged('operator leads');
