@@ -192,7 +192,11 @@ export class Attempts<O extends KubeObject> {
       'taskflow.attempt': effect.attempt,
     };
     ctx.log.debug(effect.reattach ? 'task is found again' : 'task starts');
-    return withSpan(tracer(), 'task', attributes, async () => fn(ctx));
+    return withSpan(tracer(), 'task', attributes, async () => {
+      // A process that was frozen hears late that its claim is stored: another may have taken the task up since.
+      await ctx.guard();
+      return fn(ctx);
+    });
   }
 
   #contextOf({ effect, object, context, resolved }: AttemptStart<O>, run: TaskRun): TaskContext<O> {
